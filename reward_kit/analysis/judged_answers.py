@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from reward_kit.analysis.texts import Texts
 from reward_kit.errors import DatasetError
+from reward_kit.storage.thresholds import Thresholds
 
-__all__ = ["METRIC", "NOT_JUDGED", "Grouping", "Integers", "JudgedAnswers", "Numbers", "arrange", "dot"]
+__all__ = ["METRIC", "NOT_JUDGED", "Grouping", "Integers", "JudgedAnswers", "Judging", "Numbers", "arrange", "dot"]
 
 Numbers = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -41,6 +42,20 @@ class Grouping(NamedTuple):
     """Its values, in the order they first came."""
     of_query: Integers
     """Each query's value, as an index into `names`."""
+
+
+class Judging(NamedTuple):
+    """What judged the answers, as far as the file or its run tells."""
+
+    digest: str | None = None
+    """Of the reward and all that its verdicts depend on."""
+    settings: Mapping[str, Any] | None = None
+    """What that digest is made of: `reward.function`, `reward.source`, `reward.params` …"""
+    thresholds: Thresholds | None = None
+    """From which score on an answer passes."""
+
+
+_UNKNOWN_JUDGING = Judging()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +92,7 @@ class JudgedAnswers:
     """What queries are told apart by, where that is not their split."""
     episodes: Mapping[str, Any] | None = None
     """The figures of an agent's episodes, where these are any."""
+    judging: Judging = _UNKNOWN_JUDGING
 
     @property
     def records(self) -> int:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from reward_kit.agent.figures import EpisodeFigures, is_branch, is_episode
-from reward_kit.analysis.judged_answers import METRIC, Grouping, JudgedAnswers, arrange
+from reward_kit.analysis.judged_answers import METRIC, Grouping, JudgedAnswers, Judging, arrange
 from reward_kit.analysis.texts import JsonLines, Loaded, ParquetTexts, Texts
 from reward_kit.errors import DatasetError, StorageError
 from reward_kit.storage.at_hand import fetch_source
@@ -205,7 +205,17 @@ def _arranged(
         if key not in (b"pandas", b"ARROW:schema", b"huggingface")
     }
     thresholded = pass_threshold is not None or "is_verified" in figures.column_names
-    return _sorted(_with_verdicts(figures, pass_threshold), described, name, texts, thresholded=thresholded)
+    found = _sorted(_with_verdicts(figures, pass_threshold), described, name, texts, thresholded=thresholded)
+    return replace(found, judging=Judging(_digest_in(described)))
+
+
+def _digest_in(metadata: Mapping[str, str]) -> str | None:
+    """The digest of what judged a table of `best-of-n`, which its run's manifest has, too."""
+    try:
+        digest = orjson.loads(metadata.get("run", "{}"))["digests"]["results"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+    return digest if isinstance(digest, str) else None
 
 
 def _sorted(
@@ -253,6 +263,7 @@ _FIELDS: dict[str, pa.DataType] = {
     "cost": pa.float64(),
     "latency_ms": pa.float64(),
     "model": pa.string(),
+    "content": pa.string(),
 }
 _SCHEMA = pa.schema(_FIELDS)
 _Row = tuple[tuple[Any, ...], Mapping[str, Any]]
@@ -379,7 +390,9 @@ class ResultsReader:
         said = {"pass_threshold": f"{thresholds.whole:g}"} | _run_metadata(_summary(path.parent / "summary.json"))
         texts = JsonLines(path, offsets)
         found = _sorted(table, said, name or _shown(path), texts, thresholded=thresholds.given)
-        return found if episodes is None else replace(found, episodes=episodes)
+        judged_by = ((read_document(path.parent / "manifest.json") or {}).get("digests") or {}).get("results") or {}
+        judging = Judging(judged_by.get("digest"), judged_by.get("settings"), thresholds)
+        return replace(found, episodes=episodes, judging=judging)
 
     def refuse_cut(self) -> None:
         """Stop where the file holds fewer lines than its run left in it."""
@@ -470,6 +483,7 @@ def _figures_of(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[Any, .
         line.get("cost"),
         line.get("latency_ms"),
         line.get("model"),
+        line.get("content"),
     )
 
 

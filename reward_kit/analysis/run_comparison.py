@@ -7,7 +7,8 @@
     q3          2 of 2     0 of 4     -1.00      lost
                            mean       -0.25      with its interval, and a test of the same model
 
-A query weighs the same however many candidates it has. A difference is never told without its interval.
+A query weighs the same however many candidates it has. A difference is never told without its interval. Only samples
+that are the same in both are paired (see `same_samples`), and where other rewards judged, nothing is called better.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reward_kit.analysis.coverage import models_of
 from reward_kit.analysis.figures import cut_off
 from reward_kit.analysis.hardest import QueryLine, query_lines
-from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers, dot
+from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Judging, Numbers, dot
 from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.analysis.rates import any_rate, mean_of_queries, rate_of_rows
+from reward_kit.analysis.same_samples import SharedSamples, same_samples
 from reward_kit.analysis.scores import metric_scores, query_scores
 from reward_kit.analysis.selection import first_candidate
 from reward_kit.statistics import Estimate, PairedDifference, paired_difference, pass_at_k
@@ -106,9 +107,12 @@ class Pairing:
     baseline: str
     other: str
     common: int
-    """Queries with a verdict in both. 0: there is no overlap, and nothing can be compared."""
+    """Queries that are the same in both, and have a verdict in both. 0: nothing can be compared."""
     only_baseline: int
+    """Queries whose id only the baseline has."""
     only_other: int
+    samples: SharedSamples
+    """What became of the queries whose id both have."""
     differences: tuple[Difference, ...]
     gained: int
     """Queries that flipped from mostly wrong to mostly right."""
@@ -119,6 +123,8 @@ class Pairing:
     """Whether mean scores say more than which answers are right."""
     has_passes: bool = True
     """Whether both say which answers are right."""
+    judged_differently: tuple[str, ...] = ()
+    """The settings in which their rewards differ, such as `reward.source`: then neither is better than the other."""
 
     def difference(self, figure: str, split: str = "all") -> Difference | None:
         """The difference in one figure."""
@@ -173,8 +179,8 @@ def _in_a_line(experiment: JudgedAnswers) -> SideBySide:
 
 
 def common_queries(baseline: JudgedAnswers, other: JudgedAnswers) -> tuple[Integers, Integers]:
-    """The queries with a verdict in both: the numbers that the one and the other have for them."""
-    left, right = _common(baseline, other)
+    """The queries that are the same and judged in both: the numbers that the one and the other have for them."""
+    left, right, _ = same_samples(baseline, other)
     judged = (baseline.judged[left] > 0) & (other.judged[right] > 0)
     return left[judged], right[judged]
 
@@ -187,52 +193,41 @@ def _pair(baseline: JudgedAnswers, other: JudgedAnswers, examples: int) -> Pairi
     shown = crossed if has_passes else np.flatnonzero(change)
     shown = shown[np.argsort(-np.abs(change[shown]), kind="stable")[:examples]]
     gained = change[crossed] > 0
+    samples = same_samples(baseline, other).shared
     return Pairing(
         baseline=baseline.name,
         other=other.name,
         common=len(left),
-        only_baseline=baseline.queries - len(left),
-        only_other=other.queries - len(left),
+        only_baseline=baseline.queries - samples.shared,
+        only_other=other.queries - samples.shared,
+        samples=samples,
         differences=tuple(_differences(baseline, other, left, right) if len(left) else []),
         gained=int(gained.sum()),
         lost=int((~gained).sum()),
         flips=tuple(_shown(baseline, other, left[shown], right[shown], passes=has_passes)),
         graded=baseline.graded or other.graded,
         has_passes=has_passes,
+        judged_differently=_judged_differently(baseline, other),
     )
 
 
-def _common(baseline: JudgedAnswers, other: JudgedAnswers) -> tuple[Integers, Integers]:
-    """The queries of both, found by split and id: the one's numbers, and the other's.
-
-    Where one of them has no splits (a run), and the other has (an experiment over the same rows), by id alone.
-    """
-    if baseline.has_splits != other.has_splits and _ids_differ(baseline) and _ids_differ(other):
-        return _same_ids(baseline, other, np.arange(baseline.queries), np.arange(other.queries))
-    lefts, rights = [], []
-    for split in baseline.splits:
-        if split not in other.splits:
-            continue
-        left = baseline.queries_of_split[baseline.splits.index(split)]
-        right = other.queries_of_split[other.splits.index(split)]
-        ours, theirs = _same_ids(baseline, other, left, right)
-        lefts.append(ours)
-        rights.append(theirs)
-    none = np.zeros(0, dtype=np.int64)
-    return np.concatenate([none, *lefts]), np.concatenate([none, *rights])
+def _judged_differently(baseline: JudgedAnswers, other: JudgedAnswers) -> tuple[str, ...]:
+    """The settings in which what judged the two differs; none where it is the same, or one of them does not tell."""
+    one, two = baseline.judging, other.judging
+    names: tuple[str, ...] = ()
+    if one.settings is not None and two.settings is not None:
+        either = dict.fromkeys((*one.settings, *two.settings))
+        names = tuple(name for name in either if one.settings.get(name) != two.settings.get(name))
+    elif one.digest is not None and two.digest is not None and one.digest != two.digest:
+        names = ("reward",)
+    if (baseline.graded or other.graded) and _limits(one) != _limits(two) and one.thresholds and two.thresholds:
+        names = (*names, "reward.pass_threshold")
+    return names
 
 
-def _ids_differ(experiment: JudgedAnswers) -> bool:
-    return bool(pc.count_distinct(experiment.query_ids).as_py() == experiment.queries)
-
-
-def _same_ids(
-    baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers
-) -> tuple[Integers, Integers]:
-    """Those queries among `left` and `right` that have the same id, in the order of `left`."""
-    found = pc.index_in(baseline.query_ids.take(left), value_set=other.query_ids.take(right))
-    known = found.is_valid().to_numpy(zero_copy_only=False)
-    return left[known], right[found.drop_null().to_numpy()]
+def _limits(judging: Judging) -> tuple[float, dict[str, float]] | None:
+    limits = judging.thresholds
+    return None if limits is None else (limits.whole, {k: v for k, v in limits.by_split.items() if v != limits.whole})
 
 
 def _differences(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> list[Difference]:

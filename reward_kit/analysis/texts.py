@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -38,8 +38,8 @@ class Texts(Protocol):
     def column_names(self) -> list[str]:
         """The columns that `column` knows, those of the dataset first; as far as the first row shows them."""
 
-    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
-        """Some rows with everything they hold, as plain values."""
+    def whole(self, rows: NDArray[np.int64], only: Collection[str] | None = None) -> list[dict[str, Any]]:
+        """Some rows with everything they hold, as plain values; of a table, with its columns among `only`."""
 
 
 class Loaded:
@@ -72,9 +72,10 @@ class Loaded:
         first = self._table[_DATASET][:1].to_pylist() if _DATASET in self._table.column_names else []
         return [*_dataset_names(first), *self._table.column_names]
 
-    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+    def whole(self, rows: NDArray[np.int64], only: Collection[str] | None = None) -> list[dict[str, Any]]:
         """Take the rows out of the table."""
-        return self._table.take(rows).to_pylist()
+        names = _chosen(self._table.column_names, only)
+        return self._table.select(names).take(rows).to_pylist() if names else [{} for _ in rows]
 
 
 class ParquetTexts:
@@ -135,15 +136,18 @@ class ParquetTexts:
         first = self.column(_DATASET, np.zeros(1, dtype=np.int64)) if _DATASET in held else None
         return [*_dataset_names(first or []), *held]
 
-    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+    def whole(self, rows: NDArray[np.int64], only: Collection[str] | None = None) -> list[dict[str, Any]]:
         """Read the row groups that hold the rows."""
+        names = _chosen(self._footer.schema.to_arrow_schema().names, only)
+        if not names:
+            return [{} for _ in rows]
         found: dict[int, dict[str, Any]] = {}
         group_of = np.searchsorted(self._ends, rows, side="right")
         with pq.ParquetFile(self._path, metadata=self._footer, page_checksum_verification=True) as file:
             for group in np.unique(group_of):
                 places = np.flatnonzero(group_of == group)
                 first = self._ends[group] - self._footer.row_group(int(group)).num_rows
-                chosen = file.read_row_group(int(group)).take(rows[places] - first).to_pylist()
+                chosen = file.read_row_group(int(group), columns=names).take(rows[places] - first).to_pylist()
                 found.update(zip(places.tolist(), chosen, strict=True))
         return [found[place] for place in range(len(rows))]
 
@@ -188,10 +192,14 @@ class JsonLines:
         (first,) = self.whole(np.zeros(1, dtype=np.int64))
         return [*_own_columns(first), *(name for name in first if name != _DATASET)]
 
-    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+    def whole(self, rows: NDArray[np.int64], only: Collection[str] | None = None) -> list[dict[str, Any]]:
         """Read the lines."""
         with self._path.open("rb") as file:
             return [orjson.loads(_line_at(file, int(self._offsets[row]))) for row in rows]
+
+
+def _chosen(names: list[str], only: Collection[str] | None) -> list[str]:
+    return names if only is None else [name for name in names if name in only]
 
 
 def _line_at(file: BinaryIO, offset: int) -> bytes:

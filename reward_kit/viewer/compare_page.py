@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import JudgedAnswers
+from reward_kit.analysis.lines import excerpt
+from reward_kit.analysis.present.conclusions import rewards_in_words, samples_in_words
 from reward_kit.analysis.run_comparison import Difference, common_queries, compare
 from reward_kit.analysis.run_comparison import Pairing as Paired
 from reward_kit.analysis.scores import query_scores
 from reward_kit.analysis.selection import first_candidate
 from reward_kit.viewer import wire
-from reward_kit.viewer.lines import excerpt
 from reward_kit.viewer.opened import OpenedRun, Snapshot
 from reward_kit.viewer.problems import WrongRequest
 from reward_kit.viewer.run_page import card_of
@@ -44,7 +45,11 @@ def compare_page(runs: Sequence[OpenedRun]) -> wire.ComparePage:
 
 def _pairing(a: OpenedRun, b: OpenedRun, left: JudgedAnswers, right: JudgedAnswers, found: Paired) -> wire.Pairing:
     table = _table(_joined(left, right)) if found.has_passes and found.common else None
-    notes = [] if found.common else ["They have no judged sample in common, so nothing can be compared."]
+    notes = samples_in_words(found)
+    if found.common and found.judged_differently:
+        notes.append(f"{rewards_in_words(found)}.")
+    if not found.common and (found.samples.same or not found.samples.changed):
+        notes.append("They have no judged sample in common, so nothing can be compared.")
     if not found.has_passes:
         notes.append("Nobody said which scores pass, so there is no table of passes.")
     return wire.Pairing(
@@ -56,6 +61,8 @@ def _pairing(a: OpenedRun, b: OpenedRun, left: JudgedAnswers, right: JudgedAnswe
         differences=[_difference(one) for one in found.differences],
         table=table,
         table_of=_table_of(left, right),
+        left_out=sum(found.samples.changed.values()),
+        same_reward=not found.judged_differently,
         notes=notes,
     )
 

@@ -26,7 +26,7 @@ from reward_kit.viewer.store import FileIdentity
 
 __all__ = ["Index", "cache_folder", "load_index", "save_index"]
 
-_FORMAT = 1
+_FORMAT = 2
 _OFFSET = "__offset"
 _FACTS = b"reward_kit_index"
 _TAIL = 4096

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from reward_kit.analysis.lines import JudgedLine
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.storage.vocabularies import RUN
-from reward_kit.viewer.lines import JudgedLine
 
 __all__ = ["JudgedBy", "RewardFile", "judged_by", "reward_file", "reward_of", "try_command"]
 

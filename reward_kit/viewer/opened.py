@@ -22,13 +22,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import JudgedAnswers
+from reward_kit.analysis.lines import JudgedLine, read_line
 from reward_kit.analysis.loading import ResultsReader, load
 from reward_kit.analysis.report import Report, analyse
 from reward_kit.errors import RewardKitError
 from reward_kit.storage.run_directory import read_document
 from reward_kit.viewer.columns import DATA, Columns, columns_of
 from reward_kit.viewer.index_cache import Index, load_index, save_index
-from reward_kit.viewer.lines import JudgedLine, read_line
 from reward_kit.viewer.problems import Gone, NotThere, Unreadable, ViewerError
 from reward_kit.viewer.queries import Database, Query
 from reward_kit.viewer.sample_names import sample_names

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from reward_kit.analysis.lines import JudgedLine, as_text, excerpt, texts_of
 from reward_kit.viewer.columns import DATA, WIDE, describe_columns
-from reward_kit.viewer.lines import JudgedLine, as_text, excerpt, texts_of
 from reward_kit.viewer.opened import Snapshot
 from reward_kit.viewer.problems import WrongRequest
 from reward_kit.viewer.queries import Database, Query, quoted

@@ -15,10 +15,10 @@ import orjson
 from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED
+from reward_kit.analysis.lines import JudgedLine, as_text, step_places
 from reward_kit.storage.run_directory import ROLLOUTS
 from reward_kit.viewer import wire
 from reward_kit.viewer.judged_by import judged_by, reward_file, try_command
-from reward_kit.viewer.lines import JudgedLine, as_text, step_places
 from reward_kit.viewer.opened import OpenedRun, Snapshot
 from reward_kit.viewer.rows import Table
 from reward_kit.viewer.spans import spans_of

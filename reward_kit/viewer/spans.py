@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reward_kit.viewer.lines import JudgedLine, as_text
+from reward_kit.analysis.lines import JudgedLine, as_text
 from reward_kit.viewer.wire import Span
 
 __all__ = ["spans_of"]

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from reward_kit.analysis.lines import JudgedLine, as_text, read_line, texts_of
 from reward_kit.storage.vocabularies import TEXTS, find_columns
 from reward_kit.viewer.columns import DATA
-from reward_kit.viewer.lines import JudgedLine, as_text, read_line, texts_of
 from reward_kit.viewer.problems import Unreadable
 from reward_kit.viewer.queries import Database, NotText, Query, quoted
 from reward_kit.viewer.views import Operator

@@ -337,7 +337,12 @@ class Pairing(TypedDict):
     table: list[list[int]] | None
     """Of the first candidates, or of majority where there are several: [[both pass, only a], [only b, neither]]."""
     table_of: str
+    left_out: int
+    """Samples with the same id in both that are not the same sample: they are in no figure, and in no list."""
+    same_reward: bool
+    """False where it is known that different rewards judged: then no run is better than the other."""
     notes: list[str]
+    """What is to be known before the figures, the gravest first."""
 
 
 class CompareRow(TypedDict):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from reward_kit.analysis.coverage import Coverage
@@ -20,13 +20,15 @@ from reward_kit.analysis.present.wording import (
 )
 from reward_kit.analysis.report import Report
 from reward_kit.analysis.run_comparison import Difference, Pairing, RunComparison
+from reward_kit.analysis.same_samples import SharedSamples
 from reward_kit.statistics import Estimate
 
-__all__ = ["comparison_conclusion", "report_conclusion"]
+__all__ = ["comparison_conclusion", "report_conclusion", "rewards_in_words", "samples_in_words"]
 
 _SURE = 0.05
 """A p below it: the interval leaves out zero, and one of the two is called better."""
 _FEW_PAIRS = 3
+_FEW_NAMES = 3
 _TINY = 1e-4
 _MANY = 0.01
 """The share of answers that were cut off, or have no verdict, from which on a reader is warned."""
@@ -92,10 +94,81 @@ def _of(part: int, whole: int) -> str:
 
 
 def comparison_conclusion(comparison: RunComparison) -> list[str]:
-    """Which of two is better, by how much, and how sure that is; of many, which are better than the first."""
-    if len(comparison.pairings) <= _FEW_PAIRS:
-        return [_paired(pairing) for pairing in comparison.pairings]
-    return [_many(comparison)]
+    """What was not compared and why; then which is better, by how much, and how sure that is."""
+    pairings = comparison.pairings
+    if len(pairings) > _FEW_PAIRS:
+        return [*_left_out_of_many(pairings), _many(comparison)]
+    several = len(pairings) > 1
+    about_samples = [sentence for pairing in pairings for sentence in samples_in_words(pairing, several=several)]
+    return [*about_samples, *(_paired(pairing) for pairing in pairings if _paired_at_all(pairing))]
+
+
+def samples_in_words(pairing: Pairing, *, several: bool = False) -> list[str]:
+    """What is to be known of the samples whose id both have; nothing where all of them are the same."""
+    return list(_about_samples(pairing, f"{pairing.baseline} and {pairing.other}" if several else "both"))
+
+
+def _about_samples(pairing: Pairing, both: str) -> Iterator[str]:
+    samples = pairing.samples
+    if samples.changed:
+        are = "is" if samples.same == 1 else "are"
+        yield (
+            f"{count(samples.same)} of {_plural(samples.shared, 'sample', 'samples')} {are} the same in {both}; "
+            f"{_changed(samples)}."
+        )
+    if samples.unchecked:
+        yield (
+            f"Of {_plural(samples.unchecked, 'sample', 'samples')} only the id could be compared: one of the files "
+            "tells neither question nor ground truth, so nothing shows that they are the same."
+        )
+    if samples.asked_differently:
+        were = "was" if samples.asked_differently == 1 else "were"
+        yield (
+            f"{count(samples.asked_differently)} of the {_plural(samples.same, 'sample', 'samples')} that are the same "
+            f"{were} asked with another system prompt or with other tools."
+        )
+
+
+def _changed(samples: SharedSamples) -> str:
+    number = sum(samples.changed.values())
+    kinds = ", ".join(f"{count(times)} {kind}" for kind, times in samples.changed.items())
+    other = next(iter(samples.changed)) if len(samples.changed) == 1 else f"differ ({kinds})"
+    other = other.replace("differ", "differs" if number == 1 else "differ")
+    names = ", ".join(map(repr, samples.columns))
+    where = f" (they differ in {names})" if names else ""
+    has, left = ("has", "is") if number == 1 else ("have", "are")
+    rest = "" if samples.same else ", so nothing can be compared"
+    return f"{count(number)} {has} the same id but {other}{where} and {left} left out{rest}"
+
+
+def _left_out_of_many(pairings: Sequence[Pairing]) -> Iterator[str]:
+    changed = [pairing for pairing in pairings if pairing.samples.changed]
+    if changed:
+        named = "; ".join(f"{pairing.other} ({_changed(pairing.samples)})" for pairing in changed)
+        yield f"Not all samples are the same as in {pairings[0].baseline}: {named}."
+    unchecked = [pairing.other for pairing in pairings if pairing.samples.unchecked]
+    if unchecked:
+        yield f"Of {', '.join(unchecked)} only ids could be compared, so nothing shows that the samples are the same."
+    asked = [pairing.other for pairing in pairings if pairing.samples.asked_differently]
+    if asked:
+        yield f"With another system prompt or other tools than {pairings[0].baseline}: {', '.join(asked)}."
+
+
+def _paired_at_all(pairing: Pairing) -> bool:
+    """Whether something is left to be said, after it was said that no sample is the same."""
+    return bool(pairing.samples.same or not pairing.samples.changed)
+
+
+def rewards_in_words(pairing: Pairing) -> str:
+    """That the two were judged by different rewards, and what that means; nothing where they were not."""
+    names = pairing.judged_differently
+    if not names:
+        return ""
+    shown = ", ".join(names[:_FEW_NAMES]) + (" …" if len(names) > _FEW_NAMES else "")
+    return (
+        f"{pairing.other} and {pairing.baseline} were judged by different rewards (they differ in: {shown}), so their "
+        "figures do not say whose answers are to be preferred"
+    )
 
 
 def _many(comparison: RunComparison) -> str:
@@ -108,6 +181,8 @@ def _many(comparison: RunComparison) -> str:
             continue
         better = f"{'better' if found.difference > 0 else 'worse'} than {baseline}"
         kind = better if found.p < _SURE else f"no clear difference from {baseline}"
+        if pairing.judged_differently:
+            kind = f"judged by another reward than {baseline}, so neither is to be preferred by its figures"
         kinds.setdefault(kind, []).append((-found.difference, f"{pairing.other} ({_change(found)})"))
     phrases = [f"{kind}: {', '.join(name for _, name in sorted(those))}" for kind, those in sorted(kinds.items())]
     sentence = "; ".join(phrases)
@@ -129,6 +204,8 @@ def _paired(pairing: Pairing) -> str:
         )
     change = _by_how_much(found)
     rested = f"on {_plural(found.queries, 'common query', 'common queries')}"
+    if pairing.judged_differently:
+        return f"{rewards_in_words(pairing)}: {change}, {rested}."
     if found.p >= _SURE:
         same = (
             f"No difference was seen between {pairing.other} and {pairing.baseline}"

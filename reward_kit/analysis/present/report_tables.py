@@ -362,13 +362,25 @@ def _pairing(pairing: Pairing, *, several: bool) -> list[TextTable]:
     title = f"{pairing.other} against {pairing.baseline}"
     if not pairing.common:
         sentence = "No overlap: they have no judged query in common (same split and id), so nothing can be compared."
+        if pairing.samples.changed and not pairing.samples.same:
+            sentence = "No sample is the same in both, so nothing can be compared."
         return [TextTable(title, (), ((sentence,),), prose=(0,))]
-    note = (
-        f"{count(pairing.common)} common queries; {count(pairing.only_baseline)} only in the first, "
-        f"{count(pairing.only_other)} only in the second. {_ONE_TEST}{_UNCORRECTED if several else '.'}"
-    )
+    note = f"{_population(pairing)}. {_ONE_TEST}{_UNCORRECTED if several else '.'}"
     differences = TextTable(title, _PAIRED, tuple(map(_difference_row, pairing.differences)), note, prose=(0, 1))
     return [differences, *_flips(pairing)]
+
+
+def _population(pairing: Pairing) -> str:
+    """On which queries the figures rest, and which others there are."""
+    changed = sum(pairing.samples.changed.values())
+    unjudged = pairing.samples.same - pairing.common
+    parts = [
+        f"{count(pairing.common)} common queries",
+        f"{count(pairing.only_baseline)} only in the first, {count(pairing.only_other)} only in the second",
+        *([f"{count(changed)} not the same in both"] if changed else []),
+        *([f"{count(unjudged)} without a verdict in one of them"] if unjudged else []),
+    ]
+    return "; ".join(parts)
 
 
 def _difference_row(found: Difference) -> tuple[str, ...]:

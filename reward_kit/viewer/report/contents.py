@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from reward_kit.analysis.hardest import QueryLine
 from reward_kit.analysis.judged_answers import JudgedAnswers
+from reward_kit.analysis.lines import JudgedLine, as_text, read_line
 from reward_kit.analysis.loading import load
 from reward_kit.analysis.present.conclusions import report_conclusion
 from reward_kit.analysis.present.report_tables import report_tables
@@ -26,7 +27,6 @@ from reward_kit.errors import RewardKitError
 from reward_kit.statistics import Estimate
 from reward_kit.storage.reviews import read_reviews, reviews_path
 from reward_kit.storage.run_directory import unfinished
-from reward_kit.viewer.lines import JudgedLine, as_text, read_line
 from reward_kit.viewer.report.drawing import charts, whisker
 from reward_kit.viewer.report.plain_text import CutText, cut, limit_within, visible
 from reward_kit.viewer.reviewing.figures import review_figures
