@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,11 +17,19 @@ import pyarrow.compute as pc
 
 from reward_kit.analysis.judged_answers import Integers, JudgedAnswers, Numbers
 from reward_kit.analysis.loading import ResultsLike, load
-from reward_kit.analysis.rates import any_rate, mean_of_queries, pass_counts, rate_of_rows
+from reward_kit.analysis.pass_curve import CurvePoint, curve_of
+from reward_kit.analysis.rates import (
+    any_rate,
+    curve_queries,
+    mean_of_queries,
+    pass_counts,
+    rate_of_rows,
+    share_bounds,
+)
 from reward_kit.analysis.scores import metric_scores, query_scores
 from reward_kit.analysis.selection import ScorePicks, best_by_score, first_candidate, scores_are_verdicts
 from reward_kit.analysis.voting import Votes
-from reward_kit.statistics import Estimate, ladder
+from reward_kit.statistics import Estimate, Interval
 
 __all__ = ["FigureMaker", "RunFigures", "VotePoint", "cut_off", "run_figures"]
 
@@ -51,7 +59,10 @@ class RunFigures:
     majority: Estimate | None
     """Queries whose majority answer is verified; of a sample of them, where `Report.votes_sampled`."""
     pass_at_k: Mapping[int, Estimate] = field(repr=False)
-    """At least one of k candidates is verified, for the k of `statistics.ladder` that some query has."""
+    """At least one of k candidates is verified, for the k of `statistics.ladder`: of the queries of the curve."""
+    bounds: Mapping[str, Interval] = field(repr=False)
+    """Where answers have no verdict: what `rate`, `first`, `any` and `pass@k` would be of all queries, and `mean` of
+    scores that are 0 and 1, if all of these were wrong, and if all were right."""
     metrics: Mapping[str, Estimate]
     """The mean of each thing that was measured beside the score."""
     failed: int
@@ -75,12 +86,6 @@ class VotePoint:
 def run_figures(source: ResultsLike) -> RunFigures:
     """The figures of a whole run; `analyse` gives the majority vote, the parts and everything else, too."""
     return FigureMaker(load(source), None).figures("all")
-
-
-def _pass_at_k(judged: Integers, verified: Integers) -> dict[int, Estimate]:
-    passes = pass_counts(judged, verified)
-    found = {k: passes.estimate(k) for k in ladder(passes.k_max)}
-    return {k: estimate for k, estimate in found.items() if estimate is not None}
 
 
 def cut_off(experiment: JudgedAnswers) -> Integers:
@@ -108,6 +113,8 @@ class FigureMaker:
         self.scores = query_scores(experiment)
         self.first = first_candidate(experiment)
         most = int(experiment.judged.max(initial=0))
+        self._on_curve = curve_queries(experiment.judged)
+        most = int(experiment.judged[self._on_curve].min(initial=most))
         self._ks = [k for k in (2**power for power in range(most.bit_length())) if k < most] + [most] * (most > 0)
         self._metrics = metric_scores(experiment)
         self._cut_off = cut_off(experiment)
@@ -128,6 +135,7 @@ class FigureMaker:
         known = self.experiment.has_passes
         records, answers = int(self.experiment.sizes[queries].sum()), int(judged.sum())
         metrics = {name: scores.mean(queries) for name, scores in self._metrics.items()}
+        curve = curve_of(self.experiment, queries) if known else []
         return RunFigures(
             split=part,
             queries=len(judged),
@@ -139,7 +147,8 @@ class FigureMaker:
             any=any_rate(judged, verified) if known else None,
             best_by_score=self._best(judged, verified, queries),
             majority=self._majority(queries),
-            pass_at_k=_pass_at_k(judged, verified) if known else {},
+            pass_at_k={point.k: point.pass_at_k for point in curve},
+            bounds=self._bounds(queries, curve) if known else {},
             metrics={name: found for name, found in metrics.items() if found is not None},
             failed=records - answers,
             truncated=int(self._cut_off[queries].sum()),
@@ -148,12 +157,29 @@ class FigureMaker:
             cost=self._total("cost", queries),
         )
 
+    def _bounds(self, queries: Integers | slice, curve: Sequence[CurvePoint]) -> dict[str, Interval]:
+        experiment = self.experiment
+        sizes, judged, verified = experiment.sizes[queries], experiment.judged[queries], experiment.verified[queries]
+        first, missing = self.first[queries], sizes - judged
+        rate = share_bounds(int(verified.sum()), int(missing.sum()), int(sizes.sum()))
+        found = {
+            "mean": None if experiment.graded else rate,
+            "rate": rate,
+            "first": share_bounds(float(np.nansum(first)), int(np.isnan(first).sum()), len(first)),
+            "any": share_bounds(
+                int(np.count_nonzero(verified)), int(np.count_nonzero((verified == 0) & (missing > 0))), len(judged)
+            ),
+            **{f"pass@{point.k}": point.bounds for point in curve},
+        }
+        return {name: interval for name, interval in found.items() if interval is not None}
+
     def choosing(self) -> tuple[VotePoint, ...]:
         """What picking one of k candidates gives, for growing k."""
         if not self.experiment.has_passes:
             return ()
+        voters = np.flatnonzero(self._on_curve)
         return tuple(
-            VotePoint(k, self._best_of(k), None if self.votes is None else self.votes.rate(k)) for k in self._ks
+            VotePoint(k, self._best_of(k), None if self.votes is None else self.votes.rate(k, voters)) for k in self._ks
         )
 
     def _best(self, judged: Integers, verified: Integers, queries: Integers | slice) -> Estimate | None:
@@ -165,9 +191,10 @@ class FigureMaker:
     def _best_of(self, k: int) -> Estimate | None:
         if self._picks is None:
             return None
+        chosen = self._on_curve
         if self.by_verdict:
-            return pass_counts(self.experiment.judged, self.experiment.verified).estimate(k)
-        return mean_of_queries(self._picks.at[k], self._picks.sizes, k)
+            return pass_counts(self.experiment.judged[chosen], self.experiment.verified[chosen]).estimate(k)
+        return mean_of_queries(self._picks.at[k][chosen], self._picks.sizes[chosen], k)
 
     def _majority(self, queries: Integers | slice) -> Estimate | None:
         if self.votes is None:

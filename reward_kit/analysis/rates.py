@@ -7,18 +7,29 @@ from dataclasses import dataclass
 from math import comb, inf, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, Numbers, dot
 from reward_kit.analysis.loading import ResultsLike, load
-from reward_kit.statistics import Estimate, PassAtK, clustered_proportion_interval, proportion_interval
+from reward_kit.statistics import (
+    Estimate,
+    Interval,
+    PassAtK,
+    clustered_proportion_interval,
+    pass_at_k,
+    proportion_interval,
+)
 
 __all__ = [
     "CandidateRate",
     "any_rate",
     "candidate_rates",
+    "curve_queries",
     "mean_of_queries",
+    "pass_bounds",
     "pass_counts",
     "rate_of_rows",
+    "share_bounds",
     "verification_rates",
 ]
 
@@ -151,3 +162,39 @@ def pass_counts(judged: Integers, verified: Integers) -> PassAtK:
         if n:
             passes.add(n, c, count)
     return passes
+
+
+# ── answers without a verdict ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def curve_queries(judged: Integers) -> NDArray[np.bool_]:
+    """The queries that pass@k rests on, the same for every k: those with as many judged answers as k goes up to.
+
+    It goes as far as at least half of the judged queries have answers. The pass@k of other queries at each k would rise
+    and fall with the queries, and not with k.
+    """
+    sizes = np.sort(judged[judged > 0])
+    found: NDArray[np.bool_] = judged >= (sizes[len(sizes) // 2] if len(sizes) else 1)
+    return found
+
+
+def pass_bounds(sizes: Integers, judged: Integers, verified: Integers, k: int) -> Interval | None:
+    """pass@k of all queries, if every answer without a verdict were wrong, and if every one were right.
+
+    A query with fewer than k answers lacks the others. None where nothing is missing.
+    """
+    whole = np.maximum(sizes, k)
+    missing = whole - judged
+    if not missing.any():
+        return None
+    kinds, times = np.unique(np.stack([whole, verified, missing]), axis=1, return_counts=True)
+    low = high = 0.0
+    for (n, c, lacking), count in zip(kinds.T.tolist(), times.tolist(), strict=True):
+        low += count * pass_at_k(n, c, k)
+        high += count * pass_at_k(n, c + lacking, k)
+    return Interval(low / len(judged), high / len(judged))
+
+
+def share_bounds(right: float, missing: int, whole: int) -> Interval | None:
+    """A share of `whole`, if what is missing were all wrong, and if all were right; None where nothing is missing."""
+    return Interval(right / whole, (right + missing) / whole) if missing else None

@@ -72,7 +72,7 @@ def analyse(
     how many answers are read for the majority vote (0 for none, None for all).
     """
     experiment = load(source)
-    curve = curve_of(experiment.judged, experiment.verified) if experiment.has_passes else []
+    curve = curve_of(experiment) if experiment.has_passes else []
     votes = collect_votes(experiment, limit=vote_limit) if vote_limit != 0 and experiment.has_passes else None
     maker = FigureMaker(experiment, votes)
     return Report(

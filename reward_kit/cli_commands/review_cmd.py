@@ -134,8 +134,10 @@ def _export(records: JudgedRecords, reviews: list[Review], target: Path, only: L
     if found.disputed:
         echo(f"Left out: {_counted(found.disputed, 'record')} that reviewers disagree on.", err=True)
     if found.not_usable:
-        echo(f"Left out: {_counted(found.not_usable, 'review')} of answers that no longer exist, or whose scores have "
-            "no threshold. Give one with --threshold S.", err=True)  # fmt: skip
+        echo(f"Left out: {_counted(found.not_usable, 'review')} of answers that no longer exist.", err=True)
+    if found.of_scores:
+        echo(f"Left out: {_counted(found.of_scores, 'record')} whose score was reviewed without a threshold beside it: "
+             "that says nothing of pass or failure. Review them again with --threshold S.", err=True)  # fmt: skip
 
 
 def _counted(number: int, what: str) -> str:
@@ -219,7 +221,7 @@ def _record(records: JudgedRecords, key: tuple[str, int], why: str) -> dict[str,
         "id": key[0], "response_index": key[1], "why": why,
         "messages": [message.model_dump(exclude_none=True) for message in rollout.messages],
         "ground_truth": rollout.sample.ground_truth, "score": verdict.score, "passed": verdict.passed,
-        "reason": verdict.reason,
+        "reason": verdict.reason, "threshold": records.threshold_shown(row),
     }  # fmt: skip
 
 
@@ -231,7 +233,12 @@ def _echo_record(shown: dict[str, Any], command: str) -> None:
     if shown["ground_truth"] is not None:
         echo(f"\n[right answer]\n{shown['ground_truth']}")
     verdict = {True: "passes", False: "fails", None: "has no pass or failure"}[shown["passed"]]
-    echo(f"\n[verdict] {verdict}, score {shown['score']}: {shown['reason']}")
+    limit = "" if shown["threshold"] is None else f" (it passes from {shown['threshold']:g} on)"
+    echo(f"\n[verdict] {verdict}, score {shown['score']}{limit}: {shown['reason']}")
+    if shown["passed"] is None:
+        echo(
+            "Give --threshold S to review whether the answer passes: a review of a score alone is in no rate of passes."
+        )
     echo(
         "\nIs that verdict right? This command saves your review. Write wrong or unclear instead of right, if it is "
         f"so:\n{command} --says right"

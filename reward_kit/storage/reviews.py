@@ -62,6 +62,9 @@ class Review:
     """The probability of this draw; None where the reviewer chose."""
     pool: int | None
     """How many records the draw was made from; None where the reviewer chose."""
+    threshold: float | None = None
+    """The score from which on an answer passes, as the reviewer was shown it beside a graded score. None: scores were
+    only 0 and 1, or none was shown; then `passed` is None, too, and the review says nothing of pass or failure."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -77,6 +80,8 @@ class Review:
 
 
 _FIELDS = frozenset(field.name for field in fields(Review))
+_ADDED = frozenset({"threshold"})
+"""Fields that earlier files do not have."""
 _SAYS: tuple[Says, ...] = ("right", "wrong", "unclear")
 
 
@@ -169,11 +174,15 @@ def _parsed(line: bytes, which: str) -> Review:
             f"{which} is damaged: it is not what was written there. Restore the file, or remove that line."
         )
     found: dict[str, Any] = orjson.loads(line)
-    if found.get("schema") not in READABLE_SCHEMAS or found.get("says") not in _SAYS or not found.keys() >= _FIELDS:
+    if (
+        found.get("schema") not in READABLE_SCHEMAS
+        or found.get("says") not in _SAYS
+        or not found.keys() >= _FIELDS - _ADDED
+    ):
         raise StorageError(
             f"{which} is not a review that this version can read. Upgrade reward-kit, or remove that line."
         )
-    return Review(**{name: found[name] for name in _FIELDS})
+    return Review(**{name: found[name] for name in _FIELDS & found.keys()})
 
 
 def last_words(reviews: Sequence[Review]) -> Mapping[tuple[str, str, int], Review]:

@@ -17,6 +17,7 @@ from reward_kit.analysis.present.report_tables import report_tables
 from reward_kit.analysis.report import Report
 from reward_kit.analysis.scores import score_spread
 from reward_kit.statistics import Estimate as Figure
+from reward_kit.statistics import Interval
 from reward_kit.viewer import wire
 from reward_kit.viewer.columns import METRIC_COLUMN
 from reward_kit.viewer.opened import OpenedRun, Snapshot, is_finished
@@ -54,7 +55,8 @@ def _problem_card(run: OpenedRun, reviews: int, problem: str | None) -> wire.Run
     manifest = run.manifest()
     return wire.RunCard(
         key=run.key, kind=run.found.kind(), title=run.found.title, path=str(run.found.path), models=[], n=0, samples=0,
-        records=0, judged=0, failed=0, mean=None, rate=None, pass_at=[], cost=None, started_at=_started(manifest, {}),
+        records=0, judged=0, failed=0, mean=None, rate=None, rate_bounds=None, pass_at=[], cost=None,
+        started_at=_started(manifest, {}),
         finished=is_finished(manifest), live=run.is_live(), reviews=reviews, problem=problem, reading=None,
     )  # fmt: skip
 
@@ -77,6 +79,7 @@ def _card(run: OpenedRun, snapshot: Snapshot, reviews: int) -> wire.RunCard:
         failed=overall.failed,
         mean=estimate(overall.mean),
         rate=estimate(overall.rate),
+        rate_bounds=_ends(overall.bounds.get("rate")),
         pass_at=_pass_at(overall),
         cost=overall.cost,
         started_at=_started(manifest, report.metadata),
@@ -99,12 +102,18 @@ def estimate(found: Figure | None) -> wire.Estimate | None:
     if found is None:
         return None
     low, high = (end if isfinite(end) else None for end in (found.low, found.high))
-    return wire.Estimate(value=found.value, low=low, high=high, confidence=_CONFIDENCE)
+    return wire.Estimate(value=found.value, low=low, high=high, confidence=_CONFIDENCE, count=found.count)
 
 
 def _pass_at(figures: RunFigures) -> list[wire.PassAt]:
-    found = ((k, estimate(value)) for k, value in figures.pass_at_k.items())
-    return [wire.PassAt(k=k, estimate=value) for k, value in found if value is not None]
+    return [
+        wire.PassAt(k=k, estimate=_sure(value), bounds=_ends(figures.bounds.get(f"pass@{k}")))
+        for k, value in figures.pass_at_k.items()
+    ]
+
+
+def _ends(bounds: Interval | None) -> list[float] | None:
+    return None if bounds is None else [*bounds]
 
 
 def run_page(run: OpenedRun, reviews: int) -> wire.RunPage:
@@ -127,7 +136,7 @@ def run_page(run: OpenedRun, reviews: int) -> wire.RunPage:
         notes=[*report.notes, *([] if is_whole else [_LATER if card["live"] else _VOTING])],
         histogram=_histogram(snapshot),
         threshold=_threshold(report),
-        curve=[wire.PassAt(k=point.k, estimate=_sure(point.pass_at_k)) for point in report.curve],
+        curve=_pass_at(report.overall),
         choosing=[
             {"k": point.k, "best_by_score": estimate(point.best_by_score), "majority": estimate(point.majority)}
             for point in report.choosing
@@ -195,7 +204,7 @@ def _metrics(snapshot: Snapshot, report: Report) -> list[wire.MetricLine]:
 def _split(part: RunFigures) -> wire.SplitLine:
     return wire.SplitLine(
         name=part.split, samples=part.queries, records=part.records, mean=estimate(part.mean),
-        rate=estimate(part.rate), pass_at=_pass_at(part),
+        rate=estimate(part.rate), rate_bounds=_ends(part.bounds.get("rate")), pass_at=_pass_at(part),
     )  # fmt: skip
 
 

@@ -49,11 +49,17 @@ class Estimate(TypedDict):
     low: float | None
     high: float | None
     confidence: float
+    count: int
+    """How many samples it rests on."""
 
 
 class PassAt(TypedDict):
+    """pass@k: every k of a run rests on the same samples."""
+
     k: int
     estimate: Estimate
+    bounds: list[float] | None
+    """Where answers are missing: pass@k of all samples, if all of these were wrong, and if all were right."""
 
 
 class RunCard(TypedDict):
@@ -73,6 +79,8 @@ class RunCard(TypedDict):
     mean: Estimate | None
     rate: Estimate | None
     """Verified candidates; None where nobody said which scores pass."""
+    rate_bounds: list[float] | None
+    """Where answers have no verdict: the rate of all, if all of these were wrong, and if all were right."""
     pass_at: list[PassAt]
     cost: float | None
     started_at: str | None
@@ -112,6 +120,7 @@ class SplitLine(TypedDict):
     records: int
     mean: Estimate | None
     rate: Estimate | None
+    rate_bounds: list[float] | None
     pass_at: list[PassAt]
 
 
@@ -390,6 +399,8 @@ class Review(TypedDict):
     """Of this draw; None where the reviewer chose."""
     pool: int | None
     """How many records the draw was made from."""
+    threshold: float | None
+    """From which score on an answer passes, as it was shown beside a graded score."""
 
 
 class ReviewPage(TypedDict):

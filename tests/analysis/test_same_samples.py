@@ -94,7 +94,7 @@ def pairing(found: RunComparison) -> Pairing:
 
 
 SAMPLES = {f"q{number}": sample(f"{number} + 1?", str(number + 1)) for number in range(60)}
-KINDS = {
+KINDS: dict[str, tuple[str, Row]] = {
     "question": ("another question", {"question": "7 - 1?"}),
     "truth": ("another ground truth", {"truth": "nobody knows"}),
     "column": ("other columns", {"columns": {"setup": "mkdir a"}}),

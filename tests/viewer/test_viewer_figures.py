@@ -31,11 +31,14 @@ def plain(estimate: dict[str, Any] | None) -> Any:
     if estimate is None:
         return None
     low, high = (estimate[end] if isinstance(estimate[end], float | int) else None for end in ("low", "high"))
-    return {"value": estimate["value"], "low": low, "high": high, "confidence": 0.95}
+    return {"value": estimate["value"], "low": low, "high": high, "confidence": 0.95, "count": estimate["count"]}
 
 
-def curve(found: dict[str, Any]) -> list[Any]:
-    return [{"k": int(k), "estimate": plain(one)} for k, one in found.items()]
+def curve(figures: dict[str, Any]) -> list[Any]:
+    return [
+        {"k": int(k), "estimate": plain(one), "bounds": figures["bounds"].get(f"pass@{k}")}
+        for k, one in figures["pass_at_k"].items()
+    ]
 
 
 @pytest.mark.parametrize("which", RUNS)
@@ -53,7 +56,7 @@ def test_every_figure_is_the_one_that_inspect_prints(which: str) -> None:
     )  # fmt: skip
     assert card["mean"] == plain(overall["mean"])
     assert card["rate"] == plain(overall["rate"])
-    assert card["pass_at"] == curve(overall["pass_at_k"])
+    assert card["pass_at"] == curve(overall)
     assert card["models"] == told["coverage"]["models"]
     assert [(one["name"], one["mean"]) for one in page["metrics"]] == [
         (name, plain(one)) for name, one in overall["metrics"].items()
@@ -66,7 +69,7 @@ def test_every_figure_is_the_one_that_inspect_prints(which: str) -> None:
         for one in told["choosing"]
     ]
     assert [(one["name"], one["mean"], one["rate"], one["pass_at"]) for one in page["splits"]] == [
-        (one["split"], plain(one["mean"]), plain(one["rate"]), curve(one["pass_at_k"])) for one in told["splits"]
+        (one["split"], plain(one["mean"]), plain(one["rate"]), curve(one)) for one in told["splits"]
     ]
     assert {one["kind"]: one["count"] for one in page["failures"]} == told["coverage"]["failures"]
     assert {one["name"]: (one["mean"], one["p50"], one["p90"], one["p99"]) for one in page["spending"]} == {
@@ -109,3 +112,38 @@ def test_two_runs_differ_by_what_inspect_says(tmp_path: Path) -> None:
     ]
     assert [[cells["both"], cells["only_a"]], [cells["only_b"], cells["neither"]]] == pairing["table"]
     assert cells["all"] == 30
+
+
+def test_samples_that_are_not_the_same_are_in_no_figure_and_in_no_list(tmp_path: Path) -> None:
+    scores: dict[str, list[float | None]] = {f"q{n}": [1.0] for n in range(40)}
+    first = write_run(tmp_path / "first", scores)
+    second = write_run(
+        tmp_path / "second", scores, user_query=lambda name, _: "Another?" if name < "q2" else f"What is {name}?"
+    )
+    third = write_run(tmp_path / "third", scores, user_query="Another?")
+    with browsing(first, second, third) as browser:
+        a, b, c = browser.keys
+        one, two = browser.get("/api/compare", runs=f"{a},{b},{c}")["pairings"]
+        rows = [
+            browser.get("/api/compare/rows", a=a, b=other, cell=cell, limit=100)["rows"]
+            for other in (b, c)
+            for cell in ("both", "only_a", "only_b", "neither", "differ", "all")
+        ]
+
+    assert (one["common"], one["left_out"], one["only_a"], sum(map(sum, one["table"]))) == (28, 12, 0, 28)
+    assert one["notes"][0].startswith("28 of 40 samples are the same in both; 12 have the same id but another question")
+    assert [len(each) for each in rows] == [28, 0, 0, 0, 0, 28, *[0] * 6]
+    assert not {row["id"] for each in rows for row in each} & {"q0", "q1", "q10", "q19"}
+    assert (two["common"], two["left_out"], two["differences"], two["table"]) == (0, 40, [], None)
+    assert len(two["notes"]) == 1 and two["notes"][0].endswith("so nothing can be compared.")
+
+
+def test_runs_of_different_rewards_are_not_called_better(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, {f"q{n}": [float(name == "b")] for n in range(40)}) for name in "ab"]
+    for number, run in enumerate(runs):
+        results = {"digest": f"{number}", "settings": {"reward.source": f"{number}"}}
+        (run / "manifest.json").write_text(json.dumps({"digests": {"results": results}}))
+    with browsing(*runs) as browser:
+        (pairing,) = browser.get("/api/compare", runs=",".join(browser.keys))["pairings"]
+    assert pairing["same_reward"] is False
+    assert "were judged by different rewards (they differ in: reward.source)" in pairing["notes"][0]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from reward_kit.evaluating import evaluate
 from reward_kit.analysis.lines import read_line
+from reward_kit.evaluating import evaluate
 from reward_kit.viewer.sample_page import steps_of
 from reward_kit.viewer.spans import spans_of
 from tests.analysis.experiments import rows_of, table_of, write, write_run

@@ -10,11 +10,16 @@ export interface Estimate {
   low: number | null;
   high: number | null;
   confidence: number;
+  /** How many samples it rests on. */
+  count: number;
 }
 
+/** pass@k: every k of a run rests on the same samples. */
 export interface PassAt {
   k: number;
   estimate: Estimate;
+  /** Where answers are missing: pass@k of all samples, if all of these were wrong, and if all were right. */
+  bounds: number[] | null;
 }
 
 /** One run in a line of the overview. */
@@ -33,6 +38,8 @@ export interface RunCard {
   mean: Estimate | null;
   /** Verified candidates; None where nobody said which scores pass. */
   rate: Estimate | null;
+  /** Where answers have no verdict: the rate of all, if all of these were wrong, and if all were right. */
+  rate_bounds: number[] | null;
   pass_at: PassAt[];
   cost: number | null;
   started_at: string | null;
@@ -72,6 +79,7 @@ export interface SplitLine {
   records: number;
   mean: Estimate | null;
   rate: Estimate | null;
+  rate_bounds: number[] | null;
   pass_at: PassAt[];
 }
 
@@ -291,6 +299,11 @@ export interface Pairing {
   /** Of the first candidates, or of majority where there are several: [[both pass, only a], [only b, neither]]. */
   table: number[][] | null;
   table_of: string;
+  /** Samples with the same id in both that are not the same sample: they are in no figure, and in no list. */
+  left_out: number;
+  /** False where it is known that different rewards judged: then no run is better than the other. */
+  same_reward: boolean;
+  /** What is to be known before the figures, the gravest first. */
   notes: string[];
 }
 
@@ -338,6 +351,8 @@ export interface Review {
   probability: number | null;
   /** How many records the draw was made from. */
   pool: number | null;
+  /** From which score on an answer passes, as it was shown beside a graded score. */
+  threshold: number | null;
 }
 
 export interface ReviewPage {

@@ -17,7 +17,7 @@ from typing import Literal
 from reward_kit.analysis.figures import RunFigures
 from reward_kit.analysis.optimal_n import OptimalN
 from reward_kit.analysis.pass_curve import CurvePoint
-from reward_kit.analysis.present.wording import amount, percent, score
+from reward_kit.analysis.present.wording import amount, count, percent, score
 from reward_kit.analysis.report import Report
 from reward_kit.analysis.scores import ScoreSpread, round_steps
 from reward_kit.statistics import Estimate
@@ -114,8 +114,12 @@ def _one(report: Report) -> list[Chart | None]:
 
 def _several(reports: Sequence[Report]) -> list[Chart | None]:
     rows = _rows_chart("Runs side by side", [report.overall for report in reports], [one.name for one in reports])
-    curves = [(report.name, report.curve) for report in reports if len(report.curve) > 1]
+    curves = [(_curve_name(report), report.curve) for report in reports if len(report.curve) > 1]
     return [rows, _curves_chart(curves) if curves else None]
+
+
+def _curve_name(report: Report) -> str:
+    return f"{report.name} ({part})" if (part := _part_of(report)) else report.name
 
 
 # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +142,14 @@ def curve_chart(report: Report) -> Chart | None:
     marks = [] if report.optimal is None else [_optimum(report.optimal)]
     x = _k_axis([point.k for point in report.curve])
     y = _share_axis("queries, %", [point for one in series for point in _ends(one)])
-    return Chart("What k answers per query are worth", x, y, tuple(series), tuple(marks), note=_BAND)
+    note = f"{_BAND}; {part}" if (part := _part_of(report)) else _BAND
+    return Chart("What k answers per query are worth", x, y, tuple(series), tuple(marks), note=note)
+
+
+def _part_of(report: Report) -> str:
+    """On how many queries the curve rests, where not on all."""
+    rests, whole = report.curve[-1].pass_at_k.count, report.overall.queries
+    return "" if rests == whole else f"{count(rests)} of {count(whole)} queries"
 
 
 def _optimum(optimal: OptimalN) -> Mark:

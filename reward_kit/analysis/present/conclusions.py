@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from reward_kit.analysis.coverage import Coverage
+from reward_kit.analysis.figures import RunFigures
 from reward_kit.analysis.present.report_tables import figure_name, is_share, optimal_sentence
 from reward_kit.analysis.present.wording import (
     amount,
@@ -16,6 +17,7 @@ from reward_kit.analysis.present.wording import (
     plain_score,
     probability,
     score,
+    share_range,
     signed_score,
 )
 from reward_kit.analysis.report import Report
@@ -30,6 +32,7 @@ _SURE = 0.05
 _FEW_PAIRS = 3
 _FEW_NAMES = 3
 _TINY = 1e-4
+_ENDS = "all wrong or all right"
 _MANY = 0.01
 """The share of answers that were cut off, or have no verdict, from which on a reader is warned."""
 
@@ -43,11 +46,25 @@ def _finding(report: Report) -> str:
     overall, covered = report.overall, report.coverage
     if overall.mean is None:
         return f"Nothing was judged: all {count(covered.records)} answers failed. See what follows for why."
-    rested = f"{_plural(overall.mean.count, 'query', 'queries')}, {_answers(covered)}."
+    rested = f"{_queries(overall)}, {_answers(covered)}."
     if report.score_spread is None and overall.rate is not None:
-        return f"{_share_of(overall.rate)} of the answers are right: {rested}"
-    passing = "" if overall.rate is None else f" {_share_of(overall.rate)} of the answers pass."
+        return f"{_share_of(overall.rate)} of the answers are right: {rested}{_if_judged(overall)}"
+    passing = "" if overall.rate is None else f" {_share_of(overall.rate)} of the answers pass.{_if_judged(overall)}"
     return f"The mean score is {_scored(overall.mean)}: {rested}{passing}"
+
+
+def _queries(overall: RunFigures) -> str:
+    judged = overall.queries if overall.mean is None else overall.mean.count
+    whole = _plural(overall.queries, "query", "queries")
+    return whole if judged == overall.queries else f"{count(judged)} of {whole}"
+
+
+def _if_judged(overall: RunFigures) -> str:
+    """What the share would be of all answers, where some have no verdict."""
+    bounds = overall.bounds.get("rate")
+    if bounds is None:
+        return ""
+    return f" Of all {count(overall.records)} it would be {share_range(*bounds)}, were those without a verdict {_ENDS}."
 
 
 def _share_of(rate: Estimate) -> str:
@@ -72,7 +89,15 @@ def _plural(number: int, one: str, several: str) -> str:
 def _more(report: Report) -> Iterator[str]:
     if len(report.curve) > 1:
         last = report.curve[-1]
-        yield f"At least one of {last.k} answers is right for {_share_of(last.pass_at_k)} of the queries."
+        rests, whole = last.pass_at_k.count, report.overall.queries
+        told = f"At least one of {last.k} answers is right for {_share_of(last.pass_at_k)}"
+        if last.bounds is None or rests == whole:
+            yield f"{told} of the queries."
+        else:
+            yield (
+                f"{told} of the {_plural(rests, 'query', 'queries')} that have so many verdicts. Of all {count(whole)} "
+                f"it would be {share_range(*last.bounds)}, were the answers that are missing {_ENDS}."
+            )
         yield optimal_sentence(report.optimal)
 
 
@@ -204,6 +229,8 @@ def _paired(pairing: Pairing) -> str:
         )
     change = _by_how_much(found)
     rested = f"on {_plural(found.queries, 'common query', 'common queries')}"
+    if unjudged := pairing.samples.same - found.queries:
+        rested += f" ({count(unjudged)} more without a verdict in one of them)"
     if pairing.judged_differently:
         return f"{rewards_in_words(pairing)}: {change}, {rested}."
     if found.p >= _SURE:

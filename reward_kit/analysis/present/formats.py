@@ -17,11 +17,13 @@ from reward_kit.analysis.present.report_tables import comparison_tables, report_
 from reward_kit.analysis.present.text_table import TextTable
 from reward_kit.analysis.report import Report
 from reward_kit.analysis.run_comparison import RunComparison
-from reward_kit.statistics import Estimate
+from reward_kit.statistics import Estimate, Interval
 
 __all__ = ["as_csv", "as_json", "as_markdown", "finite"]
 
-_HEADER = ("experiment", "split", "figure", "k", "value", "low", "high", "queries")
+_HEADER = ("experiment", "split", "figure", "k", "value", "low", "high", "queries", "all_wrong", "all_right")
+_BOUNDED = {"mean score": "mean", "verified": "rate", "first": "first", "any": "any"}
+"""What the figures are called that have bounds where answers have no verdict."""
 _PAIRED_HEADER = (
     "baseline",
     "other",
@@ -92,16 +94,24 @@ def as_csv(found: Report | RunComparison) -> str:
 def _figures(report: Report) -> Iterator[tuple[Any, ...]]:
     for figures in (*report.splits, report.overall):
         for name, estimate in _named(figures):
-            yield (report.name, figures.split, name, "", *_cells(estimate))
+            yield (
+                report.name,
+                figures.split,
+                name,
+                "",
+                *_cells(estimate),
+                *_ends(figures.bounds.get(_BOUNDED.get(name, ""))),
+            )
     for one in report.candidates:
-        yield (report.name, "all", f"candidate {one.index}", "", *_cells(one.rate))
+        yield (report.name, "all", f"candidate {one.index}", "", *_cells(one.rate), *_ends(None))
     for point in report.curve:
         for name, estimate in (("pass@k", point.pass_at_k), ("gain", point.gain), ("pass^k", point.pass_hat_k)):
-            yield (report.name, "all", name, point.k, *_cells(estimate))
+            bounds = point.bounds if name == "pass@k" else None
+            yield (report.name, "all", name, point.k, *_cells(estimate), *_ends(bounds))
     for choice in report.choosing:
         for name, found in (("majority@k", choice.majority), ("best@k", choice.best_by_score)):
             if found is not None:
-                yield (report.name, "all", name, choice.k, *_cells(found))
+                yield (report.name, "all", name, choice.k, *_cells(found), *_ends(None))
 
 
 def _named(figures: RunFigures) -> Iterator[tuple[str, Estimate | None]]:
@@ -120,6 +130,10 @@ def _named(figures: RunFigures) -> Iterator[tuple[str, Estimate | None]]:
 
 def _cells(estimate: Estimate | None) -> tuple[Any, ...]:
     return ("", "", "", 0) if estimate is None else (estimate.value, estimate.low, estimate.high, estimate.count)
+
+
+def _ends(bounds: Interval | None) -> tuple[Any, Any]:
+    return ("", "") if bounds is None else (bounds.low, bounds.high)
 
 
 def _paired(comparison: RunComparison) -> Iterator[tuple[Any, ...]]:

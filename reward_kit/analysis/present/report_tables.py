@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from reward_kit.analysis.figures import RunFigures
 from reward_kit.analysis.hardest import QueryLine
@@ -25,10 +25,12 @@ from reward_kit.analysis.report import NO_PASSES, Report
 from reward_kit.analysis.run_comparison import Difference, Pairing, RunComparison, SideBySide
 from reward_kit.analysis.scores import Bin, ScoreSpread
 from reward_kit.analysis.texts import one_line
+from reward_kit.statistics import Estimate, Interval
 
 __all__ = [
     "CURVE_TITLE",
     "comparison_tables",
+    "curve_population",
     "figure_name",
     "is_share",
     "optimal_sentence",
@@ -56,6 +58,7 @@ _CANDIDATES_SHOWN = 16
 _PARTS_SHOWN = 20
 _COLUMNS_SHOWN = 4
 _FEW_KS = 8
+_WERE = "were all answers without a verdict wrong, or all right"
 _BAR = 24
 """Characters of the longest bar."""
 
@@ -127,6 +130,7 @@ def _scores(report: Report) -> TextTable:
     shows = {
         "mean score": report.score_spread is not None or overall.rate is None,
         "verified, %": overall.rate is not None,
+        "of all, %": "rate" in overall.bounds,
         "cut off": bool(overall.truncated),
         "cost": overall.cost is not None,
     }
@@ -134,15 +138,30 @@ def _scores(report: Report) -> TextTable:
     rows = tuple(_score_row(figures, shows) for figures in (*report.splits[:_PARTS_SHOWN], overall))
     left = len(report.splits) - _PARTS_SHOWN
     note = "In parentheses: 95 % intervals over queries, since the answers to one query are not independent."
+    if shows["of all, %"]:
+        note += f" Of all: {_WERE}."
     more = f" {left} more are in --format json." if left > 0 else ""
     why = f" {NO_PASSES}" if NO_PASSES in report.notes else ""
-    return TextTable("Mean score" if overall.rate is None else "Verification rate", headers, rows, note + more + why)
+    rests = _resting([(one.queries, [one.mean, one.rate]) for one in (*report.splits[:_PARTS_SHOWN], overall)])
+    title = "Mean score" if overall.rate is None else "Verification rate"
+    return TextTable(title, headers, rows, note + rests + more + why)
+
+
+def _range(bounds: Interval | None) -> str:
+    return NOTHING if bounds is None else f"{100 * bounds.low:.1f}–{100 * bounds.high:.1f}"
+
+
+def _resting(figures: Iterable[tuple[int, Sequence[Estimate | None]]]) -> str:
+    """What `57.1 (52–61) of 98` means, where some figure says so."""
+    partly = any(one is not None and one.count != queries for queries, found in figures for one in found)
+    return " `of` a number: the figure rests on so many queries." if partly else ""
 
 
 def _score_row(figures: RunFigures, shows: Mapping[str, bool]) -> tuple[str, ...]:
     cells = {
-        "mean score": score(figures.mean),
-        "verified, %": percent(figures.rate),
+        "mean score": score(figures.mean, figures.queries),
+        "verified, %": percent(figures.rate, figures.queries),
+        "of all, %": _range(figures.bounds.get("rate")),
         "cut off": count(figures.truncated),
         "cost": NOTHING if figures.cost is None else amount(figures.cost),
     }
@@ -152,8 +171,11 @@ def _score_row(figures: RunFigures, shows: Mapping[str, bool]) -> tuple[str, ...
 
 def _metrics(report: Report) -> TextTable:
     parts = (*report.splits[:_COLUMNS_SHOWN], report.overall)
-    rows = tuple((name, *(score(part.metrics.get(name)) for part in parts)) for name in report.overall.metrics)
-    return TextTable("Metrics", ("mean of", *(part.split for part in parts)), rows)
+    rows = tuple(
+        (name, *(score(part.metrics.get(name), part.queries) for part in parts)) for name in report.overall.metrics
+    )
+    rests = _resting([(part.queries, list(part.metrics.values())) for part in parts]).strip()
+    return TextTable("Metrics", ("mean of", *(part.split for part in parts)), rows, rests)
 
 
 def _spread(spread: ScoreSpread | None) -> TextTable:
@@ -187,12 +209,15 @@ def _picking(report: Report) -> TextTable:
     }
     known = {way: rates for way, rates in ways.items() if any(rate is not None for rate in rates)}
     rows = tuple(
-        (part.split, *(percent(rates[line]) for rates in known.values())) for line, part in enumerate(parts) if known
+        (part.split, *(percent(rates[line], part.queries) for rates in known.values()))
+        for line, part in enumerate(parts)
+        if known
     )
     if report.coverage.candidates[1] == 1:  # there is nothing to pick from
         rows = ()
     headers = (report.grouped_by, *known)
-    return TextTable("Queries right when one candidate is picked, %", headers, rows, " ".join(report.notes))
+    rests = _resting([(part.queries, [rates[line] for rates in known.values()]) for line, part in enumerate(parts)])
+    return TextTable("Queries right when one candidate is picked, %", headers, rows, " ".join(report.notes) + rests)
 
 
 def _candidates(report: Report) -> TextTable:
@@ -207,10 +232,12 @@ def _curve(report: Report, *, full: bool) -> TextTable:
     if report.optimal is None or len(report.curve) == 1:
         return TextTable(CURVE_TITLE, (), ())
     unit, scale = _UNITS[report.optimal.unit]
+    lacks = report.curve[-1].bounds is not None
     rows = tuple(
         (
             str(point.k),
             percent(point.pass_at_k),
+            *([_range(point.bounds)] if lacks else []),
             percent(point.gain) if point.since else NOTHING,
             percent(point.pass_hat_k),
             amount(step.verified_per_unit * scale),
@@ -219,11 +246,18 @@ def _curve(report: Report, *, full: bool) -> TextTable:
         for point, step in zip(report.curve, report.optimal.steps, strict=True)
         if full or _is_worth_a_line(point.k, report)
     )
-    headers = ("k", "pass@k, %", "gain, points", "all k right, %", f"right {unit}", "added")
-    last = report.curve[-1]
-    rest = f" k = {last.k} rests on the {count(last.pass_at_k.count)} queries with as many judged candidates."
-    partly = last.pass_at_k.count < report.coverage.queries_judged
-    return TextTable(CURVE_TITLE, headers, rows, optimal_sentence(report.optimal) + (rest if partly else ""))
+    of_all = ("of all, %",) if lacks else ()
+    headers = ("k", "pass@k, %", *of_all, "gain, points", "all k right, %", f"right {unit}", "added")
+    return TextTable(CURVE_TITLE, headers, rows, optimal_sentence(report.optimal) + curve_population(report))
+
+
+def curve_population(report: Report) -> str:
+    """On which queries the curve rests, where not on all, and what `of all` means."""
+    last, whole = report.curve[-1], report.overall.queries
+    if last.bounds is None:
+        return ""
+    rests = f"{count(last.pass_at_k.count)} of {count(whole)} queries, those with at least {last.k} judged candidates"
+    return f" Every k rests on {rests}. Of all: {_WERE}."
 
 
 def _is_worth_a_line(k: int, report: Report) -> bool:
@@ -234,17 +268,19 @@ def _is_worth_a_line(k: int, report: Report) -> bool:
 
 def _choosing(report: Report) -> TextTable:
     """What k candidates are worth to somebody who cannot tell which is right."""
+    whole = report.overall.queries
     ways = {
         "majority of k": [point.majority for point in report.choosing],
         "best-scored of k": [point.best_by_score for point in report.choosing],
     }
     known = {way: found for way, found in ways.items() if any(found) and len(report.choosing) > 1}
     rows = tuple(
-        (str(point.k), *(percent(found[line]) for found in known.values()))
+        (str(point.k), *(percent(found[line], whole) for found in known.values()))
         for line, point in enumerate(report.choosing)
         if known
     )
-    return TextTable("Queries right when one of k is picked, %", ("k", *known), rows)
+    rests = _resting([(whole, found) for found in known.values()]).strip()
+    return TextTable("Queries right when one of k is picked, %", ("k", *known), rows, rests)
 
 
 def optimal_sentence(optimal: OptimalN | None) -> str:
@@ -329,15 +365,16 @@ def _side_by_side(lines: Sequence[SideBySide]) -> TextTable:
     headers = ("run", "model", "N", "queries", *(name for name, shown in shows.items() if shown))
     rows = tuple(_run_row(line, shows) for line in lines)
     note = "The rows may use different queries; see the paired comparison below."
+    note += _resting([(line.queries, [line.mean, line.rate, line.first, line.any]) for line in lines])
     return TextTable("Side by side", headers, rows, note, prose=(0, 1))
 
 
 def _run_row(line: SideBySide, shows: Mapping[str, bool]) -> tuple[str, ...]:
     cells = {
-        "mean score": score(line.mean),
-        "verified, %": percent(line.rate),
-        "first, %": percent(line.first),
-        "any, %": percent(line.any),
+        "mean score": score(line.mean, line.queries),
+        "verified, %": percent(line.rate, line.queries),
+        "first, %": percent(line.first, line.queries),
+        "any, %": percent(line.any, line.queries),
         "failed": count(line.failed),
         "cut off": count(line.truncated),
         "cost": NOTHING if line.cost is None else amount(line.cost),

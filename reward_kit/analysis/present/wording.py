@@ -19,6 +19,7 @@ __all__ = [
     "probability",
     "score",
     "score_difference",
+    "share_range",
     "signed_score",
 ]
 
@@ -36,11 +37,15 @@ _WIDE = 0.04
 _MOST_DIGITS = 3
 
 
-def percent(estimate: Estimate | None) -> str:
-    """A rate in per cent with its interval, such as `57.1 (52–61)`."""
+def percent(estimate: Estimate | None, of: int | None = None) -> str:
+    """A rate in per cent with its interval, `57.1 (52–61)`; where it rests on fewer than `of` queries, on how many."""
     if estimate is None:
         return NOTHING
-    return f"{100 * estimate.value:.1f} ({percent_range(estimate)})"
+    return f"{100 * estimate.value:.1f} ({percent_range(estimate)}){_rests_on(estimate, of)}"
+
+
+def _rests_on(estimate: Estimate, of: int | None) -> str:
+    return "" if of is None or estimate.count == of else f" of {count(estimate.count)}"
 
 
 def percent_range(estimate: Estimate, between: str = "–") -> str:
@@ -49,14 +54,20 @@ def percent_range(estimate: Estimate, between: str = "–") -> str:
     return f"{100 * estimate.low:.{digits}f}{between}{100 * estimate.high:.{digits}f}"
 
 
-def score(estimate: Estimate | None) -> str:
-    """A mean score with its interval, such as `0.524 (0.466–0.581)`."""
+def score(estimate: Estimate | None, of: int | None = None) -> str:
+    """A mean score with its interval, `0.524 (0.466–0.581)`; where it rests on fewer than `of` queries, on how many."""
     if estimate is None:
         return NOTHING
     if not isfinite(estimate.low):
         return f"{plain_score(estimate.value)} (one query has no interval)"
     between = "…" if estimate.low < 0 else "–"
-    return f"{plain_score(estimate.value)} ({plain_score(estimate.low)}{between}{plain_score(estimate.high)})"
+    interval = f"({plain_score(estimate.low)}{between}{plain_score(estimate.high)})"
+    return f"{plain_score(estimate.value)} {interval}{_rests_on(estimate, of)}"
+
+
+def share_range(low: float, high: float) -> str:
+    """Two shares in per cent, such as `53.5 to 90.0 %`."""
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
 def score_difference(value: float, low: float, high: float) -> str:

@@ -108,7 +108,7 @@ def _table_of_figures(summary: Mapping[str, Any]) -> Table:
     table = _table(None, "queries", "candidates", *with_intervals, "failed", "tokens out", "cost")
     splits: Mapping[str, Any] = summary["splits"]
     for split, figures in {**splits, _ALL: summary}.items() if len(splits) > 1 else splits.items():
-        estimates = [cell for k in rates for cell in _estimate(figures["pass_at_k"].get(k))]
+        estimates = [cell for k in rates for cell in _estimate(figures["pass_at_k"].get(k), figures)]
         table.add_row(
             escape(split), f"{figures['samples']:,}", f"{figures['records']:,}", *estimates, f"{figures['failed']:,}",
             f"{figures['completion_tokens']:,}", "not known" if figures["cost"] is None else f"{figures['cost']:.4f}",
@@ -116,13 +116,14 @@ def _table_of_figures(summary: Mapping[str, Any]) -> Table:
     return table
 
 
-def _estimate(estimate: Mapping[str, Any] | None) -> tuple[str, str]:
-    """A rate and its interval, in percent."""
+def _estimate(estimate: Mapping[str, Any] | None, figures: Mapping[str, Any]) -> tuple[str, str]:
+    """A rate and its interval, in percent; and on how many queries it rests, where that is not on all."""
     if estimate is None:
         return "-", ""
     low, high = estimate["low"], estimate["high"]
     interval = "" if low is None or not isfinite(low) else f"[dim]{100 * low:.1f} … {100 * high:.1f}[/]"
-    return f"{100 * estimate['value']:.1f} %", interval
+    rests = estimate["samples"]
+    return f"{100 * estimate['value']:.1f} %{'' if rests == figures['samples'] else f' of {rests:,}'}", interval
 
 
 def _table(title: str | None, *columns: str) -> Table:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from reward_kit.execution.plan import Plan
     from reward_kit.execution.result import RunResult
 
-__all__ = ["Display", "judge_line", "plan_notes"]
+__all__ = ["Display", "judge_line", "plan_notes", "rests_on"]
 
 _PLAIN_SECONDS = 5.0
 """How often a line of progress is printed when nobody watches a terminal."""
@@ -227,7 +227,8 @@ def _result_lines(result: RunResult) -> list[Line]:
         lines.append(_with_interval("mean score", mean))
     if has_passes(summary):
         for k, found in _worth_showing(summary.get("pass_at_k", {})):
-            lines.append(_with_interval(f"pass@{k}", found, _threshold(summary)))
+            note = "  ".join(part for part in (_threshold(summary), rests_on(found, summary)) if part)
+            lines.append(_with_interval(f"pass@{k}", found, note))
     else:
         lines.append(Line("pass@k", "–", NO_PASSES))
     if summary.get("truncated"):
@@ -281,9 +282,19 @@ def _sweep_row(result: RunResult) -> list[str]:
         f"{summary.get('failed', result.counters.failed):,}",
         f"{summary.get('truncated', 0):,}",
         _short(summary.get("mean_score")),
-        f"{k}: {_short(estimate)}" if estimate is not None else "–",
+        f"{k}: {_short(estimate)}{_of_some(estimate, summary)}" if estimate is not None else "–",
         "–" if cost is None else f"{cost:.4f}",
     ]
+
+
+def _of_some(estimate: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    return f" {rests}" if (rests := rests_on(estimate, summary)) else ""
+
+
+def rests_on(estimate: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
+    """On how many samples a figure rests, where it does not rest on all of them."""
+    rests, whole = estimate["samples"], figures["samples"]
+    return "" if rests == whole else f"of {rests:,} of {whole:,} samples"
 
 
 def _short(estimate: Mapping[str, Any] | None) -> str:

@@ -87,7 +87,9 @@ def _table(summary: Mapping[str, Any]) -> Table:
         for k, found in summary["pass_at_k"].items():
             if k != "1":
                 table.add_row(
-                    f"pass@{k}", f"{found['value']:.3f}  [dim]95 % {found['low']:.3f} … {found['high']:.3f}[/]"
+                    f"pass@{k}",
+                    f"{found['value']:.3f}  [dim]95 % {found['low']:.3f} … {found['high']:.3f}, of "
+                    f"{found['samples']:,} tasks[/]",
                 )
         table.add_row("infrastructure errors", f"{summary['infrastructure_errors']:,}")
     if summary.get("completion_tokens"):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ _EXAMPLES = 10
 _TEXT_TABLES = ("Hardest queries", "Most contested queries")
 """Tables in whose place a report shows the samples themselves."""
 _EXCERPT = 110
+_INTERVAL = re.compile(r"(.*?) (\(.*\)(?: of [\d,]+)?)", re.DOTALL)
 _SHARES = (0.0, 1.0)
 
 
@@ -180,13 +182,13 @@ def _figures(report: Report) -> Iterable[FigureRow]:
     elif overall.best_by_score == overall.any:  # the scores say no more than the verdicts
         del shares["best-scored right"]
     if overall.mean is not None and (report.score_spread is not None or overall.rate is None):
-        yield _figure("mean score", overall.mean, score(overall.mean), _span(report))
+        yield _figure("mean score", overall.mean, score(overall.mean, overall.queries), _span(report))
     for name, found in shares.items():
         if found is not None:
-            yield _figure(f"{name}, %", found, percent(found), _SHARES)
+            yield _figure(f"{name}, %", found, percent(found, overall.queries), _SHARES)
     for k, found in overall.pass_at_k.items():
         if k > 1:
-            yield _figure(f"pass@{k}, %", found, percent(found), _SHARES)
+            yield _figure(f"pass@{k}, %", found, percent(found, overall.queries), _SHARES)
 
 
 def _span(report: Report) -> tuple[float, float]:
@@ -204,9 +206,9 @@ def _figure(name: str, found: Estimate, text: str, span: tuple[float, float]) ->
 
 
 def _apart(cell: str) -> tuple[str, str]:
-    """A cell as its value and its interval, `57.1 (52–61)`."""
-    value, bracket, interval = cell.partition(" (")
-    return (value, f"({interval}") if bracket and interval.endswith(")") else (cell, "")
+    """A cell as its value and its interval, `57.1 (52–61)`, with the queries it rests on where these are told."""
+    found = _INTERVAL.fullmatch(cell)
+    return (found[1], found[2]) if found else (cell, "")
 
 
 def shown_table(table: TextTable) -> ShownTable:

@@ -75,6 +75,7 @@ def make_decision(
         chosen=chosen.choice,
         probability=chosen.probability,
         pool=chosen.pool,
+        threshold=records.threshold_shown(row),
     )
     append_review(reviews_path(records.path), review)
     return review

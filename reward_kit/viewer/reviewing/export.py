@@ -25,7 +25,9 @@ class Exported(NamedTuple):
     disputed: int
     """Records that reviewers disagree on: nobody knows what to expect."""
     not_usable: int
-    """Decisions on answers that are gone or others now, and those without a pass or failure to expect."""
+    """Decisions on answers that are gone or others now."""
+    of_scores: int
+    """Decisions on scores that were shown without a threshold: they say nothing of pass or failure."""
 
 
 def export_cases(records: JudgedRecords, reviews: Sequence[Review], path: Path, only: Only = "all") -> Exported:
@@ -35,8 +37,9 @@ def export_cases(records: JudgedRecords, reviews: Sequence[Review], path: Path, 
     """
     check_new_file(path, "--export", "a file of cases", is_of_reviews, beside_a_run=False)
     by_record: dict[tuple[str, int], list[Review]] = {}
+    words = [review for review in last_words(reviews).values() if only == "all" or review.says == "wrong"]
     for review in last_words(reviews).values():
-        if review.says != "unclear":
+        if review.human_passes is not None:
             by_record.setdefault(review.key, []).append(review)
     chosen = {key: said for key, said in by_record.items() if only == "all" or any(one.says == "wrong" for one in said)}
     disputed = {key for key, said in chosen.items() if len({one.human_passes for one in said}) > 1}
@@ -46,20 +49,21 @@ def export_cases(records: JudgedRecords, reviews: Sequence[Review], path: Path, 
     for key in usable:
         review = chosen[key][-1]
         rollout = rollouts.get(key)
-        if rollout is None or review.human_passes is None:
+        if rollout is None:
             continue
         cases.append(
             case_of(
                 rollout,
                 "pass" if review.human_passes else "fail",
-                threshold=_threshold(records, rollout.sample.split),
+                threshold=_threshold(records, review, rollout.sample.split),
                 note=review.note,
                 was={"score": review.score, "passed": review.passed, "reason": review.reason},
                 reviewer=review.reviewer,
             )
         )
     write_cases(path, cases)
-    return Exported(len(cases), len(disputed), len(chosen) - len(disputed) - len(cases))
+    of_scores = {review.key for review in words if review.says != "unclear"} - chosen.keys()
+    return Exported(len(cases), len(disputed), len(chosen) - len(disputed) - len(cases), len(of_scores))
 
 
 def _with_their_answers(records: JudgedRecords, chosen: dict[tuple[str, int], list[Review]]) -> list[tuple[str, int]]:
@@ -72,7 +76,8 @@ def _with_their_answers(records: JudgedRecords, chosen: dict[tuple[str, int], li
     ]
 
 
-def _threshold(records: JudgedRecords, split: str | None) -> float | None:
-    """The score from which on an answer passes, where it is not the usual one."""
-    limit = records.thresholds.of(split)
+def _threshold(records: JudgedRecords, review: Review, split: str | None) -> float | None:
+    """The score from which on an answer passes, where it is not the usual one: that of now, else the reviewer's."""
+    has_one = records.answers.has_passes or review.threshold is None
+    limit = records.thresholds.of(split) if has_one else review.threshold
     return None if limit == 1.0 else limit

@@ -4,6 +4,9 @@
     a person says `right` of a pass, or `wrong` of a failure   ──▶   the answer passes, by that person
     held against the verdict that stands in the results now    ──▶   one of four cells, with the draw's weight
 
+Where no threshold was shown beside a graded score, a person said whether the *score* is right, and nothing of pass or
+failure. Such reviews count only where still nobody says which scores pass, and only in the share of right verdicts.
+
 So a review keeps its worth when the reward is mended and the run judged again: it is about the answer, and the answer
 is the same. Where the answer is another, the review is not used.
 """
@@ -37,12 +40,16 @@ class ReviewedRecord:
     @property
     def is_right(self) -> bool | None:
         """Whether the present verdict is right, by the reviewer; None where that is not known."""
-        human = self.review.human_passes
-        if human is not None and self.now.passed is not None:
-            return human is self.now.passed
-        if self.review.says == "unclear" or self.outdated or self.now.score is None:
+        if self.is_of_other_kind or self.review.says == "unclear":
             return None
-        return self.review.says == "right"
+        if self.now.passed is not None:
+            return self.review.human_passes is self.now.passed
+        return None if self.outdated or self.now.score is None else self.review.says == "right"
+
+    @property
+    def is_of_other_kind(self) -> bool:
+        """Whether it was said of a score, and the verdict is a pass or failure now; or the other way round."""
+        return (self.review.passed is None) is not (self.now.passed is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,8 @@ class ReviewFigures:
     """Of these, verdicts that were wrong and are right now."""
     not_used: int
     """Last words on answers that are gone, or are others now."""
+    other_kind: int
+    """Last words on a score without a threshold where there is one now, or the other way round: in no rate."""
     between: tuple[TwoReviewers, ...]
     wrong: tuple[ReviewedRecord, ...]
     """The verdicts that are wrong now, by the last word of some reviewer; newest first."""
@@ -133,6 +142,7 @@ def review_figures(records: JudgedRecords, reviews: Sequence[Review]) -> ReviewF
         mended=sum(record.outdated and record.review.says == "wrong" and bool(record.is_right)
                    for record in present.values()),
         not_used=len(last) - len(present),
+        other_kind=sum(record.is_of_other_kind for record in present.values()),
         between=tuple(_between(list(present.values()))),
         wrong=tuple(sorted((one for one in present.values() if one.is_right is False),
                            key=lambda one: one.review.at, reverse=True)),

@@ -123,6 +123,13 @@ class JudgedRecords:
             return None
         return bool(self.answers.verdict[row] == 1)
 
+    def threshold_shown(self, row: int) -> float | None:
+        """From which score on the record passes, where its score is graded and that is known."""
+        answers, limits = self.answers, self.thresholds
+        split = answers.splits[answers.query_split[answers.query_of_row[row]]]
+        known = limits.given or split in limits.by_split
+        return limits.of(split) if answers.graded and answers.has_passes and known else None
+
     def verdicts(self, rows: Sequence[int]) -> list[PresentVerdict]:
         """What is said of these rows now, and which answers it is said of."""
         places = np.asarray(rows, dtype=np.int64)

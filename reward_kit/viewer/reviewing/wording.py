@@ -38,6 +38,14 @@ def _kappa(found: ReviewFigures) -> str:
 
 def remarks(found: ReviewFigures) -> Iterator[str]:
     """What a reader should know before believing a figure."""
+    if found.other_kind and found.verifier_rate is not None:
+        said = "says" if found.other_kind == 1 else "say"
+        yield (
+            f"{_counted(found.other_kind)} {said} whether a score is right, because no threshold was shown beside it. "
+            "That says nothing of pass or failure: not used. Review such records again with the threshold."
+        )
+    elif found.other_kind:
+        yield f"{_reviews(found.other_kind)} of a pass or failure, and no threshold is given now: not used."
     if not found.in_rates and found.decisions:
         yield (
             "There are no rates: no clear review is of a record that was chosen at random. Draw some (`--draw "

@@ -5,19 +5,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import orjson
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reward_kit.scoring.cases import read_cases
 from reward_kit.storage.reviews import Review, Says, read_reviews, reviews_path
+from reward_kit.utils.checksums import sealed_line
 from reward_kit.viewer.reviewing.choosing import draw_next
 from reward_kit.viewer.reviewing.deciding import Chosen, Tickets, make_decision
-from reward_kit.viewer.reviewing.export import export_cases
+from reward_kit.viewer.reviewing.export import Exported, export_cases
 from reward_kit.viewer.reviewing.figures import ReviewFigures, review_figures
 from reward_kit.viewer.reviewing.records import JudgedRecords
 from reward_kit.viewer.reviewing.wording import figure_lines, remarks
-from tests.analysis.experiments import rows_of, table_of, write, write_run
+from tests.analysis.experiments import graded_rows, rows_of, table_of, write, write_run
 
 QUERIES = {f"q{number}": "10" for number in range(10)}
 WRONG = {("q0", 0), ("q1", 1), ("q2", 1)}
@@ -165,10 +170,84 @@ def test_graded_scores_that_nobody_said_pass_have_a_share_of_right_verdicts(tmp_
     assert (found.precision, found.verifier_rate) == (None, None)
 
 
+def graded(tmp_path: Path) -> Path:
+    """Scores over the whole range."""
+    rows = graded_rows({f"q{n}": [n / 10] for n in range(10)}, response="x")
+    return write(tmp_path / "run.parquet", table_of(rows))
+
+
+def say_of_all(path: Path, reviewer: str, says: dict[str, Says], threshold: float | None) -> list[Review]:
+    """What a reviewer says of all records, drawn one after the other; kept in memory."""
+    records, said = JudgedRecords(path, pass_threshold=threshold), list[Review]()
+    while (draw := draw_next(records, said, reviewer, "random")) is not None:
+        (name, index), (verdict,) = records.key(draw.row), records.verdicts([draw.row])
+        said.append(
+            Review(
+                id=name, response_index=index, says=says.get(name, "right"), note="", reviewer=reviewer, at="",
+                score=verdict.score, passed=verdict.passed, reason="", results_digest=records.results_digest,
+                answer_digest=verdict.answer_digest, chosen="random", probability=draw.probability, pool=draw.pool,
+                threshold=records.threshold_shown(draw.row),
+            )
+        )  # fmt: skip
+    return said
+
+
+ANSWERS = st.dictionaries(st.sampled_from([f"q{n}" for n in range(10)]), st.sampled_from(["right", "wrong", "unclear"]))
+
+
+@settings(max_examples=20)
+@given(alone=ANSWERS, beside=ANSWERS, shown=st.sampled_from([0.25, 0.55]), now=st.sampled_from([0.25, 0.55, 0.95]))
+def test_reviews_of_a_score_enter_no_rate_of_passes(
+    alone: dict[str, Says], beside: dict[str, Says], shown: float, now: float
+) -> None:
+    """Whatever was said without a threshold, the rates are those of the reviews that were made beside one."""
+    with TemporaryDirectory() as folder:
+        path = graded(Path(folder))
+        only = say_of_all(path, "ada", beside, shown)
+        both = only + say_of_all(path, "bob", alone, None)
+        records = JudgedRecords(path, pass_threshold=now)
+        mixed, clear = review_figures(records, both), review_figures(records, only)
+        cases = [export_cases(records, reviews, Path(folder) / "cases.jsonl") for reviews in (both, only)]
+    for name in ("right", "precision", "recall", "kappa", "human_rate", "in_rates", "wrong"):
+        assert getattr(mixed, name) == getattr(clear, name), name
+    assert (mixed.other_kind, clear.other_kind) == (10, 0)
+    assert any(line.startswith("10 reviews say whether a score is right") for line in remarks(mixed))
+    assert [found.cases for found in cases] == [10 - sum(says == "unclear" for says in beside.values())] * 2
+
+
+def test_the_threshold_that_was_shown_is_kept_with_the_review(tmp_path: Path) -> None:
+    path = graded(tmp_path)
+    for threshold, reviewer in ((0.55, "ada"), (None, "bob")):
+        make_decision(JudgedRecords(path, pass_threshold=threshold), ("q3", 0), "right", "", reviewer, Chosen())
+    reviews = read_reviews(reviews_path(path))
+    assert [(one.reviewer, one.threshold, one.passed) for one in reviews] == [("ada", 0.55, False), ("bob", None, None)]
+    told = export_cases(JudgedRecords(path), reviews, tmp_path / "cases.jsonl")
+    assert told == Exported(1, 0, 0, 0), "that of one reviewer says what to expect"
+    assert [case.threshold for case in read_cases(tmp_path / "cases.jsonl")] == [0.55]
+
+
+def test_reviews_of_scores_alone_make_no_case(tmp_path: Path) -> None:
+    path = graded(tmp_path)
+    reviews = say_of_all(path, "bob", {"q3": "wrong"}, None)
+    records = JudgedRecords(path, pass_threshold=0.9)
+    found = review_figures(records, reviews)
+    assert (found.right, found.precision, found.recall, found.kappa, found.wrong) == (None, None, None, None, ())
+    assert export_cases(records, reviews, tmp_path / "c.jsonl") == Exported(0, 0, 0, 10)
+
+
+def test_a_file_of_before_is_read(path: Path) -> None:
+    browse(path, ("q0", 0), "right")
+    file = reviews_path(path)
+    line = orjson.loads(file.read_bytes())
+    del line["threshold"], line["check"]
+    file.write_bytes(sealed_line(orjson.dumps(line) + b"\n"))
+    assert [one.threshold for one in read_reviews(file)] == [None]
+
+
 def test_cases_hold_what_the_reward_is_handed(path: Path, tmp_path: Path) -> None:
     review_all(path)
     told = export_cases(JudgedRecords(path), read_reviews(reviews_path(path)), tmp_path / "cases.jsonl")
-    assert told == (20, 0, 0)
+    assert told == Exported(20, 0, 0, 0)
     cases = {
         (case.rollout.sample.id, case.rollout.response_index): case for case in read_cases(tmp_path / "cases.jsonl")
     }
@@ -186,7 +265,7 @@ def test_only_the_wrong_ones_become_cases_where_that_is_asked_for(path: Path, tm
     browse(path, ("q0", 0), "right", reviewer="bob")  # they disagree on it
     reviews = read_reviews(reviews_path(path))
     told = export_cases(JudgedRecords(path), reviews, tmp_path / "cases.jsonl", "wrong")
-    assert told == (2, 1, 0)
+    assert told == Exported(2, 1, 0, 0)
 
 
 def test_a_table_shows_from_which_score_on_answers_pass(tmp_path: Path) -> None:

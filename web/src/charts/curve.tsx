@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pass@k for each k, with its interval as a band.
 import { score, spoken } from "../format";
+import { Population } from "./whisker";
 import type { PassAt } from "../wire";
 
 const WIDTH = 420;
@@ -10,7 +11,7 @@ const RIGHT = 10;
 const TOP = 8;
 const BOTTOM = 22;
 
-export function Curve({ points }: { points: PassAt[] }) {
+export function Curve({ points, samples }: { points: PassAt[]; samples: number }) {
   const last = points[points.length - 1];
   const first = points[0];
   if (!first || !last) return <p class="quiet">Nothing says which scores pass.</p>;
@@ -55,6 +56,7 @@ export function Curve({ points }: { points: PassAt[] }) {
       <figcaption>
         k, from pass@{first.k} {score(first.estimate.value)}
         {last !== first && ` to pass@${last.k} ${score(last.estimate.value)}`}
+        <Population estimate={last.estimate} of={samples} bounds={last.bounds} />
       </figcaption>
     </figure>
   );

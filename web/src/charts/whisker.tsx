@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A figure with its interval on a line: the interval is what the eye compares.
-import { score, spoken } from "../format";
+import { count, plural, score, spoken } from "../format";
 import type { Estimate } from "../wire";
 
 export type Domain = [low: number, high: number];
@@ -45,8 +45,16 @@ export function Whisker({ name, estimate, domain = UNIT, zero, tone = "accent" }
   );
 }
 
+interface FigureProps {
+  estimate: Estimate | null;
+  /** How many samples there are: where the figure rests on fewer, it says on how many. */
+  of?: number | undefined;
+  /** What it would be of all of them, if all that is missing were wrong, and if all were right. */
+  bounds?: number[] | null | undefined;
+}
+
 /** The value and its interval as text. */
-export function Figure({ estimate }: { estimate: Estimate | null }) {
+export function Figure({ estimate, of, bounds }: FigureProps) {
   if (!estimate) return <span class="quiet">–</span>;
   return (
     <span class="figure">
@@ -57,6 +65,19 @@ export function Figure({ estimate }: { estimate: Estimate | null }) {
           {score(estimate.low)} … {score(estimate.high)}
         </span>
       )}
+      <Population estimate={estimate} of={of} bounds={bounds} />
+    </span>
+  );
+}
+
+/** On how many samples a figure rests, and what it would be of all. Nothing where it rests on all of them. */
+export function Population({ estimate, of, bounds }: FigureProps) {
+  if (!estimate || of === undefined || (estimate.count === of && !bounds)) return null;
+  return (
+    <span class="path" title="Of all: if every missing answer were wrong, and if every one were right">
+      {estimate.count !== of && `of ${count(estimate.count)} of ${plural(of, "sample")}`}
+      {estimate.count !== of && bounds && "; "}
+      {bounds && `of all ${score(bounds[0]!)} to ${score(bounds[1]!)}`}
     </span>
   );
 }

@@ -54,8 +54,8 @@ function Whole({ page }: { page: Page }) {
                 <span class="path"><Word text={run.path} most={120} /></span>
               </th>
               <td><Word text={run.models.join(", ")} most={60} /></td>
-              <td class="n"><Figure estimate={run.mean} /></td>
-              <td class="n"><Figure estimate={run.rate} /></td>
+              <td class="n"><Figure estimate={run.mean} of={run.samples} /></td>
+              <td class="n"><Figure estimate={run.rate} of={run.samples} bounds={run.rate_bounds} /></td>
             </tr>
           ))}
         </tbody>
@@ -83,14 +83,17 @@ function Paired({ page, pairing }: { page: Page; pairing: Pairing }) {
   const parts = pairing.differences.filter(isPart);
   return (
     <>
+      {pairing.notes.map((note) => (
+        <p key={note} class="note">
+          <Word text={note} most={1000} />
+        </p>
+      ))}
       <p class="facts">
-        {plural(pairing.common, "sample")} in both
+        {plural(pairing.common, "sample")} compared
+        {pairing.left_out > 0 && ` · ${count(pairing.left_out)} left out: not the same in both`}
         {pairing.only_a > 0 && ` · ${count(pairing.only_a)} only in A`}
         {pairing.only_b > 0 && ` · ${count(pairing.only_b)} only in ${name}`}
       </p>
-      {pairing.notes.map((note) => (
-        <p key={note} class="note">{note}</p>
-      ))}
       {whole.length > 0 && (
         <section aria-labelledby="differences">
           <h2 id="differences">Paired differences</h2>
@@ -98,13 +101,13 @@ function Paired({ page, pairing }: { page: Page; pairing: Pairing }) {
             These are means over the samples that both runs have, each sample counted once. Those at the top are over all
             judged records of a run, so they may differ a little.
           </p>
-          <Differences lines={whole} name={name} title="Paired differences" />
+          <Differences lines={whole} name={name} title="Paired differences" judgedAlike={pairing.same_reward} />
         </section>
       )}
       {parts.length > 0 && (
         <details class="fold">
           <summary>By split</summary>
-          <Differences lines={parts} name={name} title="Paired differences by split" />
+          <Differences lines={parts} name={name} title="Paired differences by split" judgedAlike={pairing.same_reward} />
         </details>
       )}
       {pairing.common > 0 && <Flips a={a} b={b} name={name} pairing={pairing} />}
@@ -116,10 +119,10 @@ const isPart = (line: DifferenceLine): boolean => line.split !== "" && line.spli
 
 const FIGURES: Record<string, string> = { score: "mean score", rate: "pass rate", first: "first candidate passes" };
 
-function Differences({ lines, name, title }: { lines: DifferenceLine[]; name: string; title: string }) {
+function Differences({ lines, name, title, judgedAlike }: { lines: DifferenceLine[]; name: string; title: string; judgedAlike: boolean }) {
   const far = Math.max(...lines.flatMap((line) => [Math.abs(line.low), Math.abs(line.high), Math.abs(line.difference)]), 0.02);
   const domain: Domain = [-far * 1.08, far * 1.08];
-  const tone = (line: DifferenceLine): "good" | "bad" | "quiet" => (line.low > 0 ? "good" : line.high < 0 ? "bad" : "quiet");
+  const tone = (line: DifferenceLine): "good" | "bad" | "quiet" => (!judgedAlike ? "quiet" : line.low > 0 ? "good" : line.high < 0 ? "bad" : "quiet");
   return (
       <div class="scroll" tabIndex={0} role="region" aria-label={title}>
         <table class="list">
@@ -132,8 +135,8 @@ function Differences({ lines, name, title }: { lines: DifferenceLine[]; name: st
               <th scope="col" class="n">{name} − A</th>
               <th scope="col"><span class="said">Difference drawn</span></th>
               <th scope="col" class="n">p</th>
-              <th scope="col" class="n">{name} better</th>
-              <th scope="col" class="n">A better</th>
+              <th scope="col" class="n">{name} higher</th>
+              <th scope="col" class="n">A higher</th>
               <th scope="col" class="n">equal</th>
             </tr>
           </thead>
@@ -153,7 +156,7 @@ function Differences({ lines, name, title }: { lines: DifferenceLine[]; name: st
                   </span>
                 </td>
                 <td class="drawn">
-                  <Whisker name={`Difference of ${line.figure} ${line.split}`} estimate={{ value: line.difference, low: line.low, high: line.high, confidence: 0.95 }} domain={domain} zero={0} tone={tone(line)} />
+                  <Whisker name={`Difference of ${line.figure} ${line.split}`} estimate={{ value: line.difference, low: line.low, high: line.high, confidence: 0.95, count: line.samples }} domain={domain} zero={0} tone={tone(line)} />
                 </td>
                 <td class="n">{line.p_value === null ? "–" : line.p_value < 0.001 ? "< 0.001" : line.p_value.toFixed(3)}</td>
                 <td class="n">{count(line.won)}</td>
@@ -180,7 +183,7 @@ function Flips({ a, b, name, pairing }: { a: RunCard; b: RunCard; name: string; 
     only_b: `${name} passes and A does not`,
     neither: "Neither passes",
     differ: "Scores differ",
-    all: "All samples in both",
+    all: "All samples that are compared",
   };
   const square = (one: Cell, value: number) => (
     <td class={cell === one ? "chosen" : undefined}>

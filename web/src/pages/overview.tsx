@@ -168,16 +168,16 @@ function Line({ run, path, domain, chosen, toggle }: { run: RunCard; path: strin
         {run.samples > 0 ? `${count(run.samples)} × ${run.n}` : <span class="quiet">{run.problem === null && run.reading === null ? "nothing yet" : "–"}</span>}
       </td>
       <td class="n on-wide">
-        <Figure estimate={run.mean} />
+        <Figure estimate={run.mean} of={run.samples} />
       </td>
       <td class="drawn on-wide">{run.mean && <Whisker name="Mean score" estimate={run.mean} domain={domain} />}</td>
       <td class="n left">
-        <Figure estimate={run.rate} />
+        <Figure estimate={run.rate} of={run.samples} bounds={run.rate_bounds} />
       </td>
       <td class="n left">
         {last && last.k > 1 ? (
           <>
-            <span class="quiet">pass@{last.k}</span> <Figure estimate={last.estimate} />
+            <span class="quiet">pass@{last.k}</span> <Figure estimate={last.estimate} of={run.samples} bounds={last.bounds} />
           </>
         ) : (
           <span class="quiet">–</span>

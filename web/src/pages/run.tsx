@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { runPath } from "../api";
 import { Curve } from "../charts/curve";
 import { Histogram } from "../charts/histogram";
-import { domainOf, Figure, Whisker } from "../charts/whisker";
+import { domainOf, Figure, Population, Whisker } from "../charts/whisker";
 import { useAnswer, useChanges } from "../data";
 import { count, money, number, plural, quantity, score, when } from "../format";
 import { copy, Frame, Problem, Waiting } from "../parts/frame";
@@ -63,7 +63,7 @@ function Figures({ run, page }: { run: string; page: RunPage }) {
         {page.curve.length > 0 && (
           <section aria-labelledby="curve">
             <h2 id="curve">pass@k</h2>
-            <Curve points={page.curve} />
+            <Curve points={page.curve} samples={page.card.samples} />
           </section>
         )}
       </div>
@@ -132,15 +132,15 @@ function Progress({ card, change }: { card: RunCard; change: Change | null }) {
 function KeyFigures({ page }: { page: RunPage }) {
   const { card } = page;
   const last = card.pass_at[card.pass_at.length - 1];
-  const drawn: [string, Estimate][] = [];
-  if (card.mean) drawn.push(["Mean score", card.mean]);
-  if (card.rate) drawn.push(["Pass rate", card.rate]);
-  if (last && last.k > 1) drawn.push([`pass@${last.k}`, last.estimate]);
+  const drawn: [string, Estimate, number[] | null][] = [];
+  if (card.mean) drawn.push(["Mean score", card.mean, null]);
+  if (card.rate) drawn.push(["Pass rate", card.rate, card.rate_bounds]);
+  if (last && last.k > 1) drawn.push([`pass@${last.k}`, last.estimate, last.bounds]);
   const domain = domainOf(drawn.map(([, estimate]) => estimate));
   return (
     <section aria-label="Figures">
       <div class="figures">
-        {drawn.map(([name, estimate]) => (
+        {drawn.map(([name, estimate, bounds]) => (
           <div key={name} class="big">
             <span class="label">{name}</span>
             <span class="number">{score(estimate.value)}</span>
@@ -148,6 +148,7 @@ function KeyFigures({ page }: { page: RunPage }) {
             <span class="between">
               {estimate.low !== null && estimate.high !== null && `${score(estimate.low)} … ${score(estimate.high)}, ${Math.round(100 * estimate.confidence)} %`}
             </span>
+            <Population estimate={estimate} of={card.samples} bounds={bounds} />
           </div>
         ))}
         <div class="big">
@@ -181,6 +182,7 @@ function KeyFigures({ page }: { page: RunPage }) {
 function Splits({ run, page }: { run: string; page: RunPage }) {
   if (page.splits.length < 2) return null;
   const domain = domainOf(page.splits.flatMap((split) => [split.mean]));
+  const ks = [...new Set(page.splits.flatMap((split) => split.pass_at.map((point) => point.k)))].filter((k) => k > 1).sort((a, b) => a - b);
   return (
     <Section title="By split" id="splits">
       <table class="list">
@@ -191,8 +193,8 @@ function Splits({ run, page }: { run: string; page: RunPage }) {
             <th scope="col" class="n">Mean score</th>
             <th scope="col"><span class="said">Mean score drawn</span></th>
             <th scope="col" class="n">Pass rate</th>
-            {page.splits[0]!.pass_at.filter((point) => point.k > 1).map((point) => (
-              <th key={point.k} scope="col" class="n">pass@{point.k}</th>
+            {ks.map((k) => (
+              <th key={k} scope="col" class="n">pass@{k}</th>
             ))}
           </tr>
         </thead>
@@ -205,12 +207,13 @@ function Splits({ run, page }: { run: string; page: RunPage }) {
                 </a>
               </th>
               <td class="n">{count(split.samples)}</td>
-              <td class="n"><Figure estimate={split.mean} /></td>
+              <td class="n"><Figure estimate={split.mean} of={split.samples} /></td>
               <td class="drawn">{split.mean && <Whisker name={`Mean score of ${split.name}`} estimate={split.mean} domain={domain} />}</td>
-              <td class="n"><Figure estimate={split.rate} /></td>
-              {split.pass_at.filter((point) => point.k > 1).map((point) => (
-                <td key={point.k} class="n"><Figure estimate={point.estimate} /></td>
-              ))}
+              <td class="n"><Figure estimate={split.rate} of={split.samples} bounds={split.rate_bounds} /></td>
+              {ks.map((k) => {
+                const point = split.pass_at.find((one) => one.k === k);
+                return <td key={k} class="n"><Figure estimate={point?.estimate ?? null} of={split.samples} bounds={point?.bounds} /></td>;
+              })}
             </tr>
           ))}
         </tbody>
@@ -237,7 +240,7 @@ function Metrics({ page }: { page: RunPage }) {
           {page.metrics.map((metric) => (
             <tr key={metric.name}>
               <th scope="row"><Word text={metric.name} most={60} /></th>
-              <td class="n"><Figure estimate={metric.mean} /></td>
+              <td class="n"><Figure estimate={metric.mean} of={page.card.samples} /></td>
               <td class="drawn"><Whisker name={metric.name} estimate={metric.mean} domain={domain} /></td>
               <td class="n">{count(metric.count)}</td>
             </tr>
@@ -268,7 +271,7 @@ function Choosing({ page }: { page: RunPage }) {
             <tr key={nth}>
               {names.map((name) => (
                 <td key={name} class="n">
-                  <Any value={row[name]} />
+                  <Any value={row[name]} of={page.card.samples} />
                 </td>
               ))}
             </tr>
@@ -279,9 +282,9 @@ function Choosing({ page }: { page: RunPage }) {
   );
 }
 
-function Any({ value }: { value: unknown }) {
+function Any({ value, of }: { value: unknown; of: number }) {
   if (typeof value === "number") return <>{number(value)}</>;
-  if (value && typeof value === "object" && "value" in value) return <Figure estimate={value as Estimate} />;
+  if (value && typeof value === "object" && "value" in value) return <Figure estimate={value as Estimate} of={of} />;
   return <Word text={value === null || value === undefined ? "–" : String(value)} most={60} />;
 }
 

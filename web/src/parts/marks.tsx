@@ -36,7 +36,7 @@ export function Marks({ candidate, note, setNote, decide, large }: MarksProps) {
   useEffect(() => setNote(said?.note ?? ""), [said]);
   return (
     <div class={large ? "marks large" : "marks"} role="group" aria-label={`What do you say of the verdict on candidate ${candidate.index}?`}>
-      <span class="label">The verdict is</span>
+      <span class="label">{candidate.passed === null ? "The score is" : "The verdict is"}</span>
       {SAYS.map((one) => (
         <button key={one} type="button" class={`mark ${one}`} aria-pressed={said?.says === one} onClick={() => decide(one)}>
           {one} <kbd aria-hidden="true">{KEY_OF[one]}</kbd>
@@ -58,6 +58,7 @@ export function Marks({ candidate, note, setNote, decide, large }: MarksProps) {
           onInput={(event) => setNote(event.currentTarget.value)}
         />
       )}
+      {candidate.passed === null && <span class="quiet">No threshold is known, so this says nothing of pass or failure.</span>}
       {said && (
         <span class="quiet">
           <Word text={said.reviewer} most={40} />, {when(said.at)}
