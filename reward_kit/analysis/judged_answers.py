@@ -93,6 +93,8 @@ class JudgedAnswers:
     episodes: Mapping[str, Any] | None = None
     """The figures of an agent's episodes, where these are any."""
     judging: Judging = _UNKNOWN_JUDGING
+    answers_given: bool = False
+    """Whether the rows held the answers before the run: then their columns may describe these, not the questions."""
 
     @property
     def records(self) -> int:

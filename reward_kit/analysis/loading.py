@@ -390,9 +390,11 @@ class ResultsReader:
         said = {"pass_threshold": f"{thresholds.whole:g}"} | _run_metadata(_summary(path.parent / "summary.json"))
         texts = JsonLines(path, offsets)
         found = _sorted(table, said, name or _shown(path), texts, thresholded=thresholds.given)
-        judged_by = ((read_document(path.parent / "manifest.json") or {}).get("digests") or {}).get("results") or {}
+        digests = (read_document(path.parent / "manifest.json") or {}).get("digests") or {}
+        judged_by, made_by = digests.get("results") or {}, (digests.get("rollouts") or {}).get("settings") or {}
         judging = Judging(judged_by.get("digest"), judged_by.get("settings"), thresholds)
-        return replace(found, episodes=episodes, judging=judging)
+        given = made_by.get("generation.enabled") is False
+        return replace(found, episodes=episodes, judging=judging, answers_given=given)
 
     def refuse_cut(self) -> None:
         """Stop where the file holds fewer lines than its run left in it."""

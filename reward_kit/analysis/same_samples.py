@@ -62,9 +62,12 @@ class SharedSamples:
     changed: Mapping[str, int]
     """The others, which are in no figure: how many have `another question`, `another ground truth` …"""
     columns: tuple[str, ...]
-    """The first columns of the dataset in which samples differ that differ in nothing else."""
+    """The columns of the dataset in which most samples differ that have the same question and ground truth."""
     asked_differently: int
     """Samples that are the same and were asked with another system prompt, or with other tools."""
+    columns_differ: int
+    """Samples that are the same although other columns differ: in rows that held the answers, these may describe them.
+    In rows that a model was asked, columns belong to the question."""
     unchecked: int
     """Samples that count as the same by their id alone: one of the files tells neither question nor ground truth."""
 
@@ -96,13 +99,14 @@ def _joined(baseline: JudgedAnswers, other: JudgedAnswers) -> SameSamples:
     differ, within = _unlike_digests(baseline, other, left, right)
     kinds[within] = _WITHIN
     columns: Counter[str] = Counter()
-    asked = unchecked = 0
+    asked = beside = unchecked = 0
     places = np.flatnonzero(differ & ~within)
     for start in range(0, len(places), _AT_ONCE):
         part = places[start : start + _AT_ONCE]
         for place, found in zip(part.tolist(), _compared(baseline, other, left[part], right[part]), strict=True):
             kinds[place] = found.kind
             columns.update(found.columns)
+            beside += bool(found.columns) and found.kind == _SAME
             asked += found.asked_differently
             unchecked += found.unchecked
     same = kinds == _SAME
@@ -113,6 +117,7 @@ def _joined(baseline: JudgedAnswers, other: JudgedAnswers) -> SameSamples:
         changed={name: count for name, count in counts.items() if count},
         columns=tuple(name for name, _ in columns.most_common(_NAMED)),
         asked_differently=asked,
+        columns_differ=beside,
         unchecked=unchecked,
     )
     return SameSamples(left[same], right[same], shared)
@@ -201,9 +206,10 @@ class _Found(NamedTuple):
 
 
 def _compared(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers) -> Iterator[_Found]:
-    pairs = zip(_first_rows(baseline, left), _first_rows(other, right), strict=True)
-    for one, two in pairs:
-        yield _Found(_SAME) if one == two and _tells(one) else _compare(_Asked.by(one), _Asked.by(two))
+    given = baseline.answers_given or other.answers_given
+    for one, two in zip(_first_rows(baseline, left), _first_rows(other, right), strict=True):
+        equal = one == two and _tells(one)
+        yield _Found(_SAME) if equal else _compare(_Asked.by(one), _Asked.by(two), given=given)
 
 
 def _first_rows(experiment: JudgedAnswers, queries: Integers) -> list[dict[str, Any]]:
@@ -277,19 +283,25 @@ def _parsed(text: str) -> Any:
         return {"True": True, "False": False}.get(text, text)
 
 
-def _compare(one: _Asked, other: _Asked) -> _Found:
+def _compare(one: _Asked, other: _Asked, *, given: bool) -> _Found:
     whole = one.prompt is not None and other.prompt is not None
     asked, asked_other = (one.prompt, other.prompt) if whole else (one.query, other.query)
     if _differ(asked, asked_other):
         return _Found(_QUESTION)
     if _differ(one.truth, other.truth):
         return _Found(_TRUTH)
-    if one.columns is not None and other.columns is not None and one.columns != other.columns:
-        names = sorted(dict(one.columns.items() ^ other.columns.items()))
-        return _Found(_COLUMNS, tuple(names))
+    columns = _unlike_columns(one, other)
+    if columns and (_SETUP in columns or not given):
+        return _Found(_COLUMNS, columns)
     known = (asked is not None and asked_other is not None) or (one.truth is not None and other.truth is not None)
     asked_differently = _differ(one.system, other.system) or _differ(one.tools, other.tools)
-    return _Found(_SAME, asked_differently=asked_differently, unchecked=not known)
+    return _Found(_SAME, columns, asked_differently=asked_differently, unchecked=not known)
+
+
+def _unlike_columns(one: _Asked, other: _Asked) -> tuple[str, ...]:
+    if one.columns is None or other.columns is None:
+        return ()
+    return tuple(sorted(dict(one.columns.items() ^ other.columns.items())))
 
 
 def _differ(one: str | None, other: str | None) -> bool:

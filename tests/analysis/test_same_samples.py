@@ -156,6 +156,23 @@ def test_a_changed_system_prompt_alone_is_a_warning_and_still_a_pair(tmp_path: P
     )
 
 
+def test_columns_of_stored_answers_may_describe_the_answers(tmp_path: Path) -> None:
+    """A table of answers by each of two models: a column that names the model is no other question."""
+    a, b = (
+        run(tmp_path / name, {key: asked | {"columns": {"model": name}} for key, asked in SAMPLES.items()})
+        for name in "ab"
+    )
+    assert pairing(compare(a, b)).common == 0, "a model was asked: columns belong to the question"
+    for path in (a, b):
+        settings = {"generation.enabled": False}
+        (path / "manifest.json").write_bytes(orjson.dumps({"digests": {"rollouts": {"settings": settings}}}))
+    found = compare(a, b)
+    assert (pairing(found).common, pairing(found).samples.columns_differ) == (60, 60)
+    assert comparison_conclusion(found)[0] == (
+        "60 of the 60 samples that are the same differ in other columns ('model'), which may describe the answers."
+    )
+
+
 def test_where_no_sample_is_the_same_nothing_is_compared(tmp_path: Path) -> None:
     other = {key: sample(f"What is {key}?") for key in SAMPLES}
     found = compare(run(tmp_path / "a", SAMPLES), run(tmp_path / "b", other))

@@ -152,6 +152,11 @@ def _about_samples(pairing: Pairing, both: str) -> Iterator[str]:
             f"{count(samples.asked_differently)} of the {_plural(samples.same, 'sample', 'samples')} that are the same "
             f"{were} asked with another system prompt or with other tools."
         )
+    if samples.columns_differ:
+        yield (
+            f"{count(samples.columns_differ)} of the {_plural(samples.same, 'sample', 'samples')} that are the same "
+            f"differ in other columns ({_named(samples)}), which may describe the answers."
+        )
 
 
 def _changed(samples: SharedSamples) -> str:
@@ -159,11 +164,14 @@ def _changed(samples: SharedSamples) -> str:
     kinds = ", ".join(f"{count(times)} {kind}" for kind, times in samples.changed.items())
     other = next(iter(samples.changed)) if len(samples.changed) == 1 else f"differ ({kinds})"
     other = other.replace("differ", "differs" if number == 1 else "differ")
-    names = ", ".join(map(repr, samples.columns))
-    where = f" (they differ in {names})" if names else ""
+    where = f" (they differ in {_named(samples)})" if "other columns" in samples.changed else ""
     has, left = ("has", "is") if number == 1 else ("have", "are")
     rest = "" if samples.same else ", so nothing can be compared"
     return f"{count(number)} {has} the same id but {other}{where} and {left} left out{rest}"
+
+
+def _named(samples: SharedSamples) -> str:
+    return ", ".join(map(repr, samples.columns))
 
 
 def _left_out_of_many(pairings: Sequence[Pairing]) -> Iterator[str]:
