@@ -38,8 +38,11 @@ class Texts(Protocol):
     def column_names(self) -> list[str]:
         """The columns that `column` knows, those of the dataset first; as far as the first row shows them."""
 
-    def whole(self, rows: NDArray[np.int64], only: Collection[str] | None = None) -> list[dict[str, Any]]:
-        """Some rows with everything they hold, as plain values; of a table, with its columns among `only`."""
+    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Some rows with everything they hold, as plain values."""
+
+    def columns_among(self, names: Collection[str], rows: NDArray[np.int64]) -> pa.Table | None:
+        """Some rows of those of a table's columns that are among `names`; None where there is no table."""
 
 
 class Loaded:
@@ -72,10 +75,13 @@ class Loaded:
         first = self._table[_DATASET][:1].to_pylist() if _DATASET in self._table.column_names else []
         return [*_dataset_names(first), *self._table.column_names]
 
-    def whole(self, rows: NDArray[np.int64], only: Collection[str] | None = None) -> list[dict[str, Any]]:
+    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
         """Take the rows out of the table."""
-        names = _chosen(self._table.column_names, only)
-        return self._table.select(names).take(rows).to_pylist() if names else [{} for _ in rows]
+        return self._table.take(rows).to_pylist()
+
+    def columns_among(self, names: Collection[str], rows: NDArray[np.int64]) -> pa.Table | None:
+        """Take them out of the table."""
+        return self._table.select([name for name in self._table.column_names if name in names]).take(rows)
 
 
 class ParquetTexts:
@@ -136,20 +142,26 @@ class ParquetTexts:
         first = self.column(_DATASET, np.zeros(1, dtype=np.int64)) if _DATASET in held else None
         return [*_dataset_names(first or []), *held]
 
-    def whole(self, rows: NDArray[np.int64], only: Collection[str] | None = None) -> list[dict[str, Any]]:
+    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
         """Read the row groups that hold the rows."""
-        names = _chosen(self._footer.schema.to_arrow_schema().names, only)
-        if not names:
-            return [{} for _ in rows]
-        found: dict[int, dict[str, Any]] = {}
+        return self._taken(None, rows).to_pylist()
+
+    def columns_among(self, names: Collection[str], rows: NDArray[np.int64]) -> pa.Table | None:
+        """Read these columns of the row groups that hold the rows."""
+        return self._taken([name for name in self._footer.schema.to_arrow_schema().names if name in names], rows)
+
+    def _taken(self, columns: list[str] | None, rows: NDArray[np.int64]) -> pa.Table:
         group_of = np.searchsorted(self._ends, rows, side="right")
+        order = np.argsort(group_of, kind="stable")
         with pq.ParquetFile(self._path, metadata=self._footer, page_checksum_verification=True) as file:
+            parts = [
+                file.schema_arrow.empty_table() if columns is None else file.schema_arrow.empty_table().select(columns)
+            ]
             for group in np.unique(group_of):
-                places = np.flatnonzero(group_of == group)
                 first = self._ends[group] - self._footer.row_group(int(group)).num_rows
-                chosen = file.read_row_group(int(group), columns=names).take(rows[places] - first).to_pylist()
-                found.update(zip(places.tolist(), chosen, strict=True))
-        return [found[place] for place in range(len(rows))]
+                held = file.read_row_group(int(group), columns=columns)
+                parts.append(held.take(rows[order[group_of[order] == group]] - first))
+        return pa.concat_tables(parts).take(np.argsort(order, kind="stable"))
 
     def _bytes(self, group: int, column: str) -> int:
         chunks = self._footer.row_group(group)
@@ -192,14 +204,13 @@ class JsonLines:
         (first,) = self.whole(np.zeros(1, dtype=np.int64))
         return [*_own_columns(first), *(name for name in first if name != _DATASET)]
 
-    def whole(self, rows: NDArray[np.int64], only: Collection[str] | None = None) -> list[dict[str, Any]]:
+    def columns_among(self, names: Collection[str], rows: NDArray[np.int64]) -> pa.Table | None:
+        """There is no table."""
+
+    def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
         """Read the lines."""
         with self._path.open("rb") as file:
             return [orjson.loads(_line_at(file, int(self._offsets[row]))) for row in rows]
-
-
-def _chosen(names: list[str], only: Collection[str] | None) -> list[str]:
-    return names if only is None else [name for name in names if name in only]
 
 
 def _line_at(file: BinaryIO, offset: int) -> bytes:
