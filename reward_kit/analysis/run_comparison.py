@@ -218,6 +218,8 @@ def _judged_differently(baseline: JudgedAnswers, other: JudgedAnswers) -> tuple[
     if one.settings is not None and two.settings is not None:
         either = dict.fromkeys((*one.settings, *two.settings))
         names = tuple(name for name in either if one.settings.get(name) != two.settings.get(name))
+        alone = tuple(f"{split}." for split in {*baseline.splits} ^ {*other.splits})  # what judged them is in no pair
+        names = tuple(name for name in names if not name.startswith(alone))
     elif one.digest is not None and two.digest is not None and one.digest != two.digest:
         names = ("reward",)
     if (baseline.graded or other.graded) and _limits(one) != _limits(two) and one.thresholds and two.thresholds:

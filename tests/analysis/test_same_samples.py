@@ -268,6 +268,18 @@ def test_no_run_is_better_than_one_that_another_reward_judged(tmp_path: Path, ot
     assert "judged by different rewards" in said or "Judged by another reward" in said
 
 
+def test_the_reward_of_a_split_that_only_one_run_has_is_no_difference(tmp_path: Path) -> None:
+    a, b = (run(tmp_path / name, SAMPLES, reward=REWARD | more) for name, more in
+            (("a", {}), ("b", {"code.reward.source": "cc", "reward.params": {}})))  # fmt: skip
+    lines = (b / "results.jsonl").read_bytes().splitlines()
+    other = {**orjson.loads(lines[0]), "id": "elsewhere", "split": "code"}
+    (a / "results.jsonl").write_bytes((a / "results.jsonl").read_bytes().replace(b'"split":null', b'"split":"math"'))
+    math = b"\n".join(lines).replace(b'"split":null', b'"split":"math"') + b"\n"
+    (b / "results.jsonl").write_bytes(math + orjson.dumps(other) + b"\n")
+    found = pairing(compare(a, b))
+    assert (found.common, found.judged_differently) == (60, ())
+
+
 def test_another_threshold_is_another_reward_where_scores_are_graded(tmp_path: Path) -> None:
     scores: dict[str, list[float | None]] = {key: [0.6, 0.7] for key in SAMPLES}
     a, b = (run(tmp_path / name, SAMPLES, scores, reward=REWARD) for name in "ab")
