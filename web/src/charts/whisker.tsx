@@ -74,7 +74,7 @@ export function Figure({ estimate, of, bounds }: FigureProps) {
 export function Population({ estimate, of, bounds }: FigureProps) {
   if (!estimate || of === undefined || (estimate.count === of && !bounds)) return null;
   return (
-    <span class="path" title="Of all: if every missing answer were wrong, and if every one were right">
+    <span class="population" title="Of all: if every missing answer were wrong, and if every one were right">
       {estimate.count !== of && `of ${count(estimate.count)} of ${plural(of, "sample")}`}
       {estimate.count !== of && bounds && "; "}
       {bounds && `of all ${score(bounds[0]!)} to ${score(bounds[1]!)}`}

@@ -237,13 +237,13 @@ function Flips({ a, b, name, pairing }: { a: RunCard; b: RunCard; name: string; 
             </label>
           )}
         </div>
-        <FlipList key={`${a.key} ${b.key} ${cell} ${param("split")}`} a={a} b={b} name={name} cell={cell} title={TITLES[cell]} />
+        <FlipList key={`${a.key} ${b.key} ${cell} ${param("split")}`} a={a} b={b} name={name} cell={cell} title={TITLES[cell]} judgedAlike={pairing.same_reward} />
       </div>
     </section>
   );
 }
 
-function FlipList({ a, b, name, cell, title }: { a: RunCard; b: RunCard; name: string; cell: Cell; title: string }) {
+function FlipList({ a, b, name, cell, title, judgedAlike }: { a: RunCard; b: RunCard; name: string; cell: Cell; title: string; judgedAlike: boolean }) {
   const [limit, setLimit] = useState(AT_ONCE);
   const params = new URLSearchParams({ a: a.key, b: b.key, cell, split: param("split"), offset: "0", limit: String(limit) });
   const { data, problem, again } = useAnswer<CompareRows>("compare/rows", params, `${a.key} ${b.key} ${cell}`);
@@ -263,7 +263,7 @@ function FlipList({ a, b, name, cell, title }: { a: RunCard; b: RunCard; name: s
               <span class="n">
                 {score(row.a)} → {score(row.b)}
               </span>
-              <span class={`n tone ${(row.difference ?? 0) > 0 ? "good" : (row.difference ?? 0) < 0 ? "bad" : "quiet"}`}>{row.difference === null ? "–" : signed(row.difference)}</span>
+              <span class={`n tone ${!judgedAlike ? "quiet" : (row.difference ?? 0) > 0 ? "good" : (row.difference ?? 0) < 0 ? "bad" : "quiet"}`}>{row.difference === null ? "–" : signed(row.difference)}</span>
               <span class="query">
                 <bdi>{plain(row.query)}</bdi>
               </span>
