@@ -13,6 +13,8 @@ SITE_STAMP := .venv-site/.setup-done
 WORKERS ?= 2
 # How often `test-busy` runs them.
 ROUNDS ?= 3
+# How long `test-search` looks for examples.
+SECONDS ?= 300
 # How many failures `unit` and `test-containers` try again, alone, before they fail: only CI does (scripts/again.py).
 AGAIN ?= 0
 PYTEST = $(if $(filter-out 0,$(AGAIN)),$(BIN)/python scripts/again.py $(AGAIN),$(BIN)/pytest)
@@ -90,6 +92,10 @@ layers: $(STAMP)  ## Check who imports whom
 .PHONY: unit
 unit: $(STAMP)  ## Run the tests only
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
+
+.PHONY: test-search
+test-search: $(STAMP)  ## Try random examples of every property for SECONDS=300 (ARGS=tests/mathematics: of some)
+	WORKERS=$(WORKERS) scripts/search.sh $(SECONDS) $(ARGS)
 
 .PHONY: test-busy
 test-busy: $(STAMP)  ## Run the tests three times while loops keep all processors busy (over an hour; ROUNDS=1 for one)

@@ -3,7 +3,7 @@
 
 Exit codes: 0 done · 1 the run failed, or nothing could be judged · 2 wrong usage, configuration or data ·
 3 stopped early by max_cost, can go on · 4 figures below --fail-under · 5 not all in the mirror ·
-6 batches under way (--detach), can go on ·
+6 batches under way (--detach), can go on · 7 the first answers failed alike, can go on ·
 130 interrupted, can go on.
 """
 
@@ -188,8 +188,8 @@ def _see_help(error: click.ClickException) -> str:
 
 def _report(error: Exception, *, verbose: bool) -> int:
     """One sentence, and the traceback where it was asked for. An error that is not of ours is a bug, and says so."""
-    from reward_kit.cli_commands.output import echo, echo_error, shown
-    from reward_kit.errors import ConfigError, DatasetError, RewardKitError
+    from reward_kit.cli_commands.output import FAILING, echo, echo_error, shown
+    from reward_kit.errors import ConfigError, DatasetError, RewardKitError, SameFailureError
     from reward_kit.redaction import mask
 
     if verbose:
@@ -200,6 +200,8 @@ def _report(error: Exception, *, verbose: bool) -> int:
         error = as_config_error(error)
     if isinstance(error, RewardKitError):
         echo_error(str(error))
+        if isinstance(error, SameFailureError):
+            return FAILING
         return 2 if isinstance(error, ConfigError | DatasetError) else 1
     if isinstance(error, OSError):  # a full disk, a name too long, a folder taken away: nobody's bug
         place = "" if error.filename is None else f" {str(error.filename)[:200]!r}"

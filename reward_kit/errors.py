@@ -10,6 +10,7 @@
     ├── ClusterError                     the run cannot go on: its cluster does not answer, or cannot hold its actors
     ├── StorageError                     the run cannot go on: its files cannot be trusted or written
     ├── AnswersFailedError               some answers failed, and the caller wanted all of them
+    │   └── SameFailureError             the first answers all failed in the same way
     ├── DeployError
     ├── MissingExtraError (ImportError)  an optional package is not installed
     └── ItemError  .retryable            one item failed; recorded, the run goes on
@@ -56,6 +57,7 @@ __all__ = [
     "RewardError",
     "RewardKitError",
     "RewardTimeoutError",
+    "SameFailureError",
     "SandboxError",
     "SandboxUnavailableError",
     "StorageError",
@@ -121,6 +123,15 @@ class DeployError(RewardKitError):
 
 class AnswersFailedError(RewardKitError):
     """Answers of a run failed, or are missing because it ended early, and the caller wanted all of them."""
+
+
+class SameFailureError(AnswersFailedError):
+    """The first answers of an evaluation could not be judged, all for the same reason; `result` has what there is."""
+
+    def __init__(self, message: str, result: object) -> None:
+        """`result` is the `RunResult` of what was done."""
+        super().__init__(message)
+        self.result = result
 
 
 class MissingExtraError(RewardKitError, ImportError):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig, RewardConfig, load_config
-from reward_kit.errors import ConfigError
+from reward_kit.errors import ConfigError, SameFailureError
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.progress import LineReporter, NotebookReporter, in_notebook
@@ -60,6 +60,7 @@ def evaluate(  # noqa: PLR0913 - parts of a config
     progress: bool | Reporter | None = None,
     rescore: bool = False,
     retry_failed: bool = False,
+    keep_going: bool = False,
     **settings: Any,
 ) -> RunResult:
     """Judge n answers per sample with `reward`, and return the figures.
@@ -74,7 +75,8 @@ def evaluate(  # noqa: PLR0913 - parts of a config
     `pass_threshold`. All other keywords are settings of the config, whole parts of it (`generation={…}`, `judge={…}`)
     or keys of its `generation` (`temperature=0.2`, `max_tokens=200`). `progress` shows how far the run is: by default
     in notebooks only. `retry_failed` tries again what failed before in `output_dir`; `rescore` asks no model there, and
-    judges the answers that are kept again where the reward is another one.
+    judges the answers that are kept again where the reward is another one. Where the first 20 answers cannot be judged,
+    all for the same reason, `SameFailureError` is raised, unless it is told to `keep_going`.
 
         result = evaluate([{"user_query": "2+2?", "ground_truth_for_eval": "4"}], my_reward, model="local", n=4)
         print(result.mean_score, result.interval, result.pass_at(2))
@@ -83,7 +85,7 @@ def evaluate(  # noqa: PLR0913 - parts of a config
         partial(
             evaluate_async, data, reward, dataset=dataset, model=model, n=n, params=params,
             reward_settings=reward_settings, output_dir=output_dir, progress=_reporter(progress) or False,
-            rescore=rescore, retry_failed=retry_failed, **settings,
+            rescore=rescore, retry_failed=retry_failed, keep_going=keep_going, **settings,
         )
     )  # fmt: skip
 
@@ -102,6 +104,7 @@ async def evaluate_async(  # noqa: PLR0913 - parts of a config
     progress: bool | Reporter | None = None,
     rescore: bool = False,
     retry_failed: bool = False,
+    keep_going: bool = False,
     **settings: Any,
 ) -> RunResult:
     """`evaluate` for callers that are asynchronous themselves: other tasks of their loop go on meanwhile."""
@@ -111,7 +114,7 @@ async def evaluate_async(  # noqa: PLR0913 - parts of a config
     try:
         pipeline = EvaluationPipeline(
             load_config(given.config), reward=given.reward, samples=given.rows, client=given.client,
-            reporter=_reporter(progress), rescore=rescore, retry_failed=retry_failed,
+            reporter=_reporter(progress), rescore=rescore, retry_failed=retry_failed, keep_going=keep_going,
         )  # fmt: skip
         result = await pipeline.run_async()
     except BaseException:
@@ -120,6 +123,8 @@ async def evaluate_async(  # noqa: PLR0913 - parts of a config
         raise
     if output_dir is None:
         weakref.finalize(result, _remove, directory, os.getpid())
+    if result.status == "failing":
+        raise SameFailureError(result.reason or "", result)
     _warn_if_all_failed(result)
     if invalid := result.counters.invalid:
         _log.warning("%s", about_invalid(invalid))
@@ -241,6 +246,7 @@ _PARTS = PipelineConfig.model_fields.keys() - {"dataset", "reward"}
 _OF_GENERATION = (GenerationConfig.model_fields.keys() | {"base_url"}) - {"enabled", "model_name", "n"}
 _OWN = (
     "dataset",
+    "keep_going",
     "model",
     "n",
     "output_dir",

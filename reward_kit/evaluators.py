@@ -254,7 +254,7 @@ def preview_reward(
     """Judge the answers of rows by a reward, on this machine and as a run would: in workers, with its time limit."""
     begun = time.monotonic()
     result = EvaluatorPreviewResult()
-    run = evaluate(samples, reward, params=params)
+    run = evaluate(samples, reward, params=params, keep_going=True)
     for index, row in enumerate(run.rows()):
         failure = row.get("failure")
         if failure is not None:

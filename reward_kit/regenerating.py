@@ -84,6 +84,7 @@ def regenerate(  # noqa: PLR0913 - parts of two evaluations
     progress: bool | Reporter | None = None,
     rescore: bool = False,
     retry_failed: bool = False,
+    keep_going: bool = False,
     **settings: Any,
 ) -> Regenerated:
     """Ask `model` the prompts of stored answers again, judge old and new answers, and compare them prompt by prompt.
@@ -116,6 +117,7 @@ def regenerate(  # noqa: PLR0913 - parts of two evaluations
     check_evaluation(samples, **asking)  # before the old answers are judged, which may cost something
     shared = {name: value for name, value in settings.items() if name in {"judge", "sandbox"}}
     again: dict[str, Any] = {"progress": progress, "rescore": rescore, "retry_failed": retry_failed}
+    again["keep_going"] = keep_going
     old = old_side.evaluate(answers, **judging, **shared, **again)
     if old.status == "interrupted":  # whoever stopped this does not want a model to be asked now
         raise KeyboardInterrupt

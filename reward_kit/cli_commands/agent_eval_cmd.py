@@ -37,6 +37,7 @@ SETTINGS = {
     "output.output_dir": "--output-dir",
     "output.output_dir=…": "--output-dir …",
     "rescore": "--rescore",
+    "keep_going": "--keep-going",
     "retry_failed": "--retry-failed",
 }
 """What sets each setting that a message may name."""
@@ -65,14 +66,15 @@ _LISTS = ("individual_results", "detailed_results", "successful_results", "faile
 @click.option("--num-rollouts", type=click.IntRange(1, MOST), help="Episodes per sample, instead of the task's number.")
 @click.option("--rescore", is_flag=True, help="Judge the existing episodes again, without asking a model.")
 @click.option("--retry-failed", is_flag=True, help="Play failed episodes again.")
+@click.option("--keep-going", is_flag=True, help="Go on where the first 20 episodes all fail to be judged in one way.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no figures; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
 @click.argument("more", nargs=-1, metavar="")
 def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
     task_def: Path, parallel: bool, max_concurrency: int, names: tuple[str, ...], output_dir: Path, model: str | None,
-    num_rollouts: int | None, rescore: bool, retry_failed: bool, quiet: bool, as_json: bool, verbose: bool,
-    more: tuple[str, ...],
+    num_rollouts: int | None, rescore: bool, retry_failed: bool, keep_going: bool, quiet: bool, as_json: bool,
+    verbose: bool,     more: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Play the tasks of an agent and judge them.
 
@@ -83,13 +85,17 @@ def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
     reward-kit agent-eval --task-def tasks/ --parallel --max-concurrency 8 --num-rollouts 4
     reward-kit agent-eval --task-def tasks/ --filter refund cancel
 
-    Exit codes: 0 done; 1 failed, or no episode of a task could be judged; 2 wrong definition; 130 interrupted.
+    Exit codes: 0 done; 1 failed, or no episode of a task could be judged; 2 wrong definition;
+    7 the first 20 episodes could not be judged, all for the same reason; 130 interrupted.
     """
     show_logs(verbose=verbose)
     name_settings(SETTINGS)
     if more and not names:
         raise click.UsageError(f"Got an unexpected argument {more[0]!r}. Name tasks with --filter.")
-    settings = {"output_dir": output_dir, "model": model, "rescore": rescore, "retry_failed": retry_failed}
+    settings = {
+        "output_dir": output_dir, "model": model, "rescore": rescore, "retry_failed": retry_failed,
+        "keep_going": keep_going,
+    }  # fmt: skip
     manager = _manager(task_def, (*names, *more), settings)
     manager.report_to(_reporter(quiet=quiet or as_json or (parallel and len(manager.tasks) > 1)))
     with prints_on_stderr(when=as_json):

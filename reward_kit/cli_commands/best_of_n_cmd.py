@@ -15,6 +15,7 @@ from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, comple
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
+    echo_failing,
     echo_not_mirrored,
     echo_nothing_done,
     exit_code,
@@ -74,6 +75,7 @@ SETTINGS = {
     "phase": "--phase",
     "rescore": "--rescore",
     "resume_from_mirror": "--resume-from-mirror",
+    "keep_going": "--keep-going",
     "retry_failed": "--retry-failed",
     "reward": "verifiers.SPLIT",
     "sandbox.backend": "--sandbox",
@@ -84,8 +86,8 @@ SETTINGS = {
 """What sets each setting that a message may name: a flag, or a key of the experiment's file."""
 
 _NOT_KEYS = (
-    "config", "phase", "overwrite", "rescore", "retry_failed", "resume_from_mirror", "detach", "dry_run", "quiet",
-    "as_json", "verbose",
+    "config", "phase", "overwrite", "rescore", "retry_failed", "keep_going", "resume_from_mirror", "detach", "dry_run",
+    "quiet", "as_json", "verbose",
 )  # fmt: skip
 _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judge_api_key_env": "api_key_env"}
 """The flags for keys of the section `judge`."""
@@ -205,6 +207,7 @@ _JUDGE_FLAGS = {"judge_model": "model_name", "judge_base_url": "api_base", "judg
 )
 @click.option("--rescore", is_flag=True, help="Verify the answers of an old run again, with these verifiers.")
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
+@click.option("--keep-going", is_flag=True, help="Go on where the first 20 answers all fail to be judged in one way.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
@@ -226,7 +229,8 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
     reward-kit inspect experiments/results/baseline_run.parquet
 
     Exit codes: 0 done; 1 failed, or nothing could be verified; 2 wrong usage or data; 3 stopped by max_cost;
-    5 done, but not all of it is in the mirror; 6 left with batches under way (--detach); 130 interrupted.
+    5 done, but not all of it is in the mirror; 6 left with batches under way (--detach);
+    7 the first 20 answers could not be verified, all for the same reason; 130 interrupted.
     """
     from reward_kit.cli_commands.display.best_of_n import ExperimentDisplay
 
@@ -240,11 +244,12 @@ def best_of_n(context: click.Context, /, **flags: Any) -> None:
         display.show_plan(plans)
         return
     display.announce(experiment.experiment)
-    names = ("phase", "overwrite", "rescore", "retry_failed", "resume_from_mirror", "detach")
+    names = ("phase", "overwrite", "rescore", "retry_failed", "keep_going", "resume_from_mirror", "detach")
     options = {name: flags[name] for name in names}
     with prints_on_stderr(when=flags["as_json"]):
         result = experiment.run(display.reporter(), **options)
     display.show(result)
+    echo_failing(result.run, when=flags["quiet"])
     code = exit_code(result.run.status, answers_made(result.run))
     if code == NOTHING_JUDGED:
         echo_nothing_done("verified", result.run.summary)

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from reward_kit.execution.result import RunResult
     from reward_kit.execution.run_summary import EstimateFigures
 
-__all__ = ["FLOOR", "Floor", "check_floors", "read_floor"]
+__all__ = ["FLOOR", "SHARE", "Allowance", "Floor", "asked_of", "check_floors", "read_floor", "read_share"]
 
 FLOOR = "NAME=VALUE[:low]"
 """How a floor is written."""
+SHARE = "SHARE"
+"""How a share is written: 0.05, or 5%."""
 _NAME = re.compile(r"mean_score|judged|pass@[1-9][0-9]*|metrics\.\S+")
 _KNOWN = "mean_score, pass@K, metrics.NAME, or judged (the share of answers that could be judged)"
 
@@ -31,7 +33,7 @@ class Floor(NamedTuple):
     """Whether the lower end of its 95 % interval must reach it, and not only the figure."""
 
     def __str__(self) -> str:
-        return f"{self.figure}={self.least:g}{':low' if self.by_low else ''}"
+        return f"--fail-under {self.figure}={self.least:g}{':low' if self.by_low else ''}"
 
     def shortfall(self, result: RunResult) -> str | None:
         """Why the run does not reach it, in one sentence; None where it does."""
@@ -61,6 +63,47 @@ class Floor(NamedTuple):
         return f"{self.figure} must be at least {self.least:g}, and {seen}."
 
 
+class Allowance(NamedTuple):
+    """The share of answers that may have failed, and so have no part in the figures."""
+
+    share: float
+
+    def __str__(self) -> str:
+        return f"--allow-unjudged {self.share:g}"
+
+    def shortfall(self, result: RunResult) -> str | None:
+        """Why the run has failed too often, in one sentence; None where it has not."""
+        records = result.summary.get("records", 0)
+        unjudged = records - result.judged
+        if unjudged <= self.share * records:
+            return None
+        most = f"at most {self.share:.4g} of them may have failed" if self.share else "none may have failed"
+        advice = "" if self.share else " Allow some with --allow-unjudged SHARE."
+        return f"{unjudged:,} of {records:,} answers could not be judged, and {most}.{advice}"
+
+
+def asked_of(floors: tuple[Floor, ...], allowed: float | None) -> tuple[Floor | Allowance, ...]:
+    """What is asked of a run: its floors, and that no more answers than `allowed` failed.
+
+    Nothing where there are no floors; and a floor for `judged` says itself how many may have failed.
+    """
+    if allowed is None and (not floors or any(floor.figure == "judged" for floor in floors)):
+        return floors
+    return (*floors, Allowance(allowed or 0.0))
+
+
+def read_share(given: str) -> float:
+    """The share that a text such as `0.05` or `5%` means."""
+    number, percent, rest = given.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = math.nan
+    if rest or not 0 <= share <= 1:
+        raise click.BadParameter(f"{given!r} is not a share from 0 to 1, such as 0.05 or 5%.")
+    return share
+
+
 def read_floor(given: str) -> Floor:
     """The floor that a text such as `mean_score=0.8:low` means."""
     figure, equals, rest = given.rpartition("=")
@@ -85,6 +128,6 @@ def check_floors(floors: tuple[Floor, ...], config: PipelineConfig) -> None:
         k = floor.figure.removeprefix("pass@")
         if generation.enabled and k.isdecimal() and int(k) > generation.n:
             raise click.UsageError(
-                f"--fail-under {floor}: {floor.figure} needs {k} answers per prompt, and generation.n is "
+                f"{floor}: {floor.figure} needs {k} answers per prompt, and generation.n is "
                 f"{generation.n}. Raise generation.n, or choose a smaller k."
             )

@@ -2,7 +2,7 @@
 """`--junit`: a run as JUnit XML, the form in which CI systems take test reports.
 
 One test case per answer: one that failed is an error, one whose score is below `reward.pass_threshold` a failure. One
-more for each `--fail-under`, which fails where the run does not reach it.
+more for each `--fail-under`, and for the answers that could not be judged, which fails where the run does not reach it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reward_kit.storage.run_directory import OWN_FILES
 from reward_kit.storage.vocabularies import RUN
 
 if TYPE_CHECKING:
-    from reward_kit.cli_commands.floors import Floor
+    from reward_kit.cli_commands.floors import Allowance, Floor
     from reward_kit.config_models import RewardConfig
     from reward_kit.execution.result import RunResult
 
@@ -39,7 +39,7 @@ _LONGEST = 2000
 class Suite:
     """One run as a suite of tests."""
 
-    def __init__(self, name: str, result: RunResult, reward: RewardConfig, floors: Sequence[Floor]) -> None:
+    def __init__(self, name: str, result: RunResult, reward: RewardConfig, floors: Sequence[Floor | Allowance]) -> None:
         """Take the run, the reward it was judged with, and what its figures must reach."""
         self._name, self._result, self._reward, self._floors = name, result, reward, floors
 
@@ -70,8 +70,8 @@ class Suite:
             element.text = _text("\n".join(f"{label}: {row.get(column)}" for label, column in shown.items()))
         return case
 
-    def _floor(self, floor: Floor) -> Element:
-        case = self._case(f"--fail-under {floor}")
+    def _floor(self, floor: Floor | Allowance) -> Element:
+        case = self._case(str(floor))
         if (why := floor.shortfall(self._result)) is not None:
             SubElement(case, "failure", type="figure", message=_text(why))
         return case

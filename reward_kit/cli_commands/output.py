@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BELOW_FLOOR",
     "DETACHED",
+    "FAILING",
     "INTERRUPTED",
     "NOTHING_JUDGED",
     "NOT_MIRRORED",
@@ -39,6 +40,7 @@ __all__ = [
     "answers_made",
     "echo",
     "echo_error",
+    "echo_failing",
     "echo_json",
     "echo_lines",
     "echo_not_mirrored",
@@ -66,6 +68,8 @@ NOT_MIRRORED = 5
 """Of one whose run is done, and not all of it could be copied to its mirror."""
 DETACHED = 6
 """Of one that left batches under way, as it was told to; it can go on."""
+FAILING = 7
+"""Of one whose first answers could not be judged, all for the same reason; it can go on."""
 INTERRUPTED = 130
 """Of one that somebody stopped; it can go on."""
 
@@ -78,6 +82,8 @@ def exit_code(status: str, done: int) -> int:
         return DETACHED
     if status == "stopped":
         return STOPPED_BY_BUDGET
+    if status == "failing":
+        return FAILING
     return 0 if done else NOTHING_JUDGED
 
 
@@ -291,6 +297,12 @@ def echo_nothing_done(was_done: str, summary: Mapping[str, Any]) -> None:
 
 def _as_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def echo_failing(result: RunResult, *, when: bool) -> None:
+    """Say why a run ended whose first answers all failed alike, to those who saw no table."""
+    if when and result.status == "failing" and result.reason is not None:
+        echo_error(result.reason)
 
 
 def echo_not_mirrored(*reasons: str | None) -> int:

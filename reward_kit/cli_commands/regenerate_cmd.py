@@ -46,6 +46,7 @@ SETTINGS = {
     "max_cost": "--max-cost",
     "output.output_dir": "--output-dir",
     "rescore": "--rescore",
+    "keep_going": "--keep-going",
     "retry_failed": "--retry-failed",
     "reward.function_path": "--reward",
     "reward.params": "--param",
@@ -92,6 +93,7 @@ _JUDGE = {"judge_model": "model_name", "judge_base_url": "api_base", "judge_api_
     help="error: stop at a row of STORED that holds no answer. skip: leave it out.",
 )  # fmt: skip
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
+@click.option("--keep-going", is_flag=True, help="Go on where the first 20 answers all fail to be judged in one way.")
 @click.option("--rescore", is_flag=True, help="Judge what is in the output directory with another reward.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; the comparison alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print both summaries and the comparison as JSON.")
@@ -116,7 +118,7 @@ def regenerate(stored: Path, **flags: Any) -> None:
     reward-kit inspect outputs/again/old outputs/again/new
 
     Exit codes: 0 done; 1 failed, or one side has nothing that could be judged; 2 wrong usage or data; 3 stopped by
-    --max-cost; 130 interrupted.
+    --max-cost; 7 the first 20 answers could not be judged, all for the same reason; 130 interrupted.
     """
     from reward_kit.cli_commands.display.run import Display
     from reward_kit.cli_commands.reward_trial import read_params
@@ -132,7 +134,8 @@ def regenerate(stored: Path, **flags: Any) -> None:
         found = answer_again(
             stored, flags["reward"], model=flags["model"], n=flags["n"], params=read_params(flags["params"]),
             dataset={"on_bad_row": flags["on_bad_row"]}, output_dir=flags["output_dir"], rescore=flags["rescore"],
-            retry_failed=flags["retry_failed"], progress=display.reporter() or False, **_settings(flags),
+            retry_failed=flags["retry_failed"], keep_going=flags["keep_going"],
+            progress=display.reporter() or False, **_settings(flags),
         )  # fmt: skip
     _show(found, quiet=flags["quiet"], as_json=flags["as_json"])
     if found.new.status != "finished":

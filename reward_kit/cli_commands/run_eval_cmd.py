@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
-from reward_kit.cli_commands.floors import FLOOR, Floor, check_floors, read_floor
+from reward_kit.cli_commands.floors import FLOOR, SHARE, Floor, asked_of, check_floors, read_floor, read_share
 from reward_kit.cli_commands.options import NamedPath, completed_by
 from reward_kit.cli_commands.output import (
     BELOW_FLOOR,
     NOTHING_JUDGED,
     answers_made,
     echo,
+    echo_failing,
     echo_not_mirrored,
     echo_nothing_done,
     exit_code,
@@ -39,6 +40,7 @@ __all__ = ["run"]
 
 _OWN_NAMES = {
     "output.output_dir=…": "output.output_dir=…` or start from the beginning with `--overwrite",
+    "keep_going": "--keep-going",
     "overwrite": "--overwrite",
     "phase": "--phase",
     "rescore": "--rescore",
@@ -57,6 +59,7 @@ _OWN_NAMES = {
 )  # fmt: skip
 @click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
+@click.option("--keep-going", is_flag=True, help="Go on where the first 20 answers all fail to be judged in one way.")
 @click.option(
     "--overwrite",
     is_flag=True,
@@ -77,6 +80,10 @@ _OWN_NAMES = {
     help="Exit with 4 unless mean_score, pass@K, metrics.NAME or judged (share of answers) is at least VALUE; with "
     ":low, unless the lower end of its 95 % interval is. Repeatable.",
 )  # fmt: skip
+@click.option(
+    "--allow-unjudged", "allowed", type=read_share, metavar=SHARE,
+    help="With --fail-under: the share of answers that may have failed. Default: none.",
+)  # fmt: skip
 @click.option("--junit", type=NamedPath(path_type=Path, dir_okay=False), help="Also write a JUnit XML report.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
@@ -84,8 +91,9 @@ _OWN_NAMES = {
 @click.argument("overrides", nargs=-1, shell_complete=completed_by("complete_overrides"))
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
-    dry_run: bool, rescore: bool, retry_failed: bool, overwrite: bool, resume_from_mirror: bool, detach: bool,
-    floors: tuple[Floor, ...], junit: Path | None, quiet: bool, as_json: bool, verbose: bool,
+    dry_run: bool, rescore: bool, retry_failed: bool, keep_going: bool, overwrite: bool, resume_from_mirror: bool,
+    detach: bool, floors: tuple[Floor, ...], allowed: float | None, junit: Path | None, quiet: bool,
+    as_json: bool, verbose: bool,
 ) -> None:  # fmt: skip
     """Generate n answers per prompt, judge them, and keep everything.
 
@@ -101,22 +109,23 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     reward-kit run conf/math.yaml generation.transport=batch --detach
     reward-kit run conf/math.yaml output.mirror=s3://bucket/runs/one
     reward-kit run conf/math.yaml output.mirror=s3://bucket/runs/one --resume-from-mirror
-    reward-kit run conf/math.yaml --fail-under mean_score=0.8:low --fail-under judged=1 --junit report.xml
+    reward-kit run conf/math.yaml --fail-under mean_score=0.8:low --allow-unjudged 1% --junit report.xml
     reward-kit run +benchmark=gsm8k generation.model_name=NAME dataset.max_samples=20
 
     Exit codes: 0 done; 1 failed, or nothing could be judged; 2 wrong config or data; 3 stopped by max_cost;
-    4 below a figure of --fail-under; 5 done, but not all of it is in output.mirror; 6 left with batches under way
-    (--detach); 130 interrupted.
+    4 below a figure of --fail-under, or more answers failed than --allow-unjudged says; 5 done, but not all of it is in
+    output.mirror; 6 left with batches under way (--detach); 7 the first 20 answers could not be judged, all for one
+    reason; 130 interrupted.
     """
     show_logs(verbose=verbose)
     name_settings(_OWN_NAMES, takes_config=True)
     configs = _configs(config_path, config_name, overrides, multirun=multirun, quiet=quiet)
-    gate = _Gate(floors, junit)
+    gate = _Gate(floors, allowed, junit)
     gate.check(phase, configs)
     display = _display(quiet=quiet, as_json=as_json)
     options: dict[str, Any] = {
-        "phase": phase, "rescore": rescore, "retry_failed": retry_failed, "overwrite": overwrite,
-        "resume_from_mirror": resume_from_mirror, "detach": detach,
+        "phase": phase, "rescore": rescore, "retry_failed": retry_failed, "keep_going": keep_going,
+        "overwrite": overwrite, "resume_from_mirror": resume_from_mirror, "detach": detach,
     }  # fmt: skip
     if dry_run:
         with prints_on_stderr(when=as_json):
@@ -141,6 +150,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         from reward_kit.cli_commands.several_models import show_comparison
 
         show_comparison([result.output_dir for _, result in results])
+    for _, result in results:
+        echo_failing(result, when=quiet)
     if results[-1][1].status != "finished":
         display.show_resume(same_command())
     code = max(_exit_code(result) for _, result in results)
@@ -206,6 +217,8 @@ class _Gate(NamedTuple):
     """What CI asks of a command: figures that must be reached, and a report."""
 
     floors: tuple[Floor, ...]
+    allowed: float | None
+    """The share of answers that may have failed, where somebody said so."""
     junit: Path | None
 
     def check(self, phase: str, configs: _Configs) -> None:
@@ -214,6 +227,10 @@ class _Gate(NamedTuple):
             raise click.UsageError(
                 "--fail-under and --junit need scores, which --phase inference does not make. Leave them out, or "
                 "choose another --phase."
+            )
+        if self.allowed is not None and not self.floors:
+            raise click.UsageError(
+                "--allow-unjudged says what --fail-under lets pass. Add a --fail-under, or leave it out."
             )
         for _, config in configs:
             check_floors(self.floors, config)
@@ -228,15 +245,19 @@ class _Gate(NamedTuple):
             return
         from reward_kit.cli_commands.junit import Suite, write_junit
 
-        rewards = {label: config.reward for label, config in configs}
+        rewards, asked = {label: config.reward for label, config in configs}, asked_of(self.floors, self.allowed)
         write_junit(
             self.junit,
-            [Suite(label or result.output_dir.name, result, rewards[label], self.floors) for label, result in results],
+            [Suite(label or result.output_dir.name, result, rewards[label], asked) for label, result in results],
         )
 
     def exit_code(self, results: _Results) -> int:
         """Say which figures are too low, also to those who asked for quiet, and how the command ends for it."""
-        found = [(label, floor.shortfall(result)) for label, result in results for floor in self.floors]
+        found = [
+            (label, floor.shortfall(result))
+            for label, result in results
+            for floor in asked_of(self.floors, self.allowed)
+        ]
         below = [f"{label}: {why}" if label else why for label, why in found if why is not None]
         for why in below:
             echo(f"Error: {why}", err=True)

@@ -63,6 +63,7 @@ SETTINGS = {
     "phase": "--phase",
     "rescore": "--rescore",
     "resume_from_mirror": "--resume-from-mirror",
+    "keep_going": "--keep-going",
     "retry_failed": "--retry-failed",
     "reward.concurrency": "--concurrency",
     "reward.timeout": "--command-timeout",
@@ -179,6 +180,7 @@ SETTINGS = {
     "--shard", metavar="I/K", help="Run only the I-th of K parts of the commands file (see reward-kit merge)."
 )
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
+@click.option("--keep-going", is_flag=True, help="Go on where the first 20 commands all fail to be run in one way.")
 @click.option("--rescore", is_flag=True, help="Run the commands of an old run again, with these settings.")
 @click.option(
     "--max-cost",
@@ -217,7 +219,8 @@ def shell(context: click.Context, /, phase: Phase, quiet: bool, as_json: bool, v
     reward-kit shell --rescore --timeout 60
 
     Exit codes: 0 done; 1 failed, or nothing could be run; 2 wrong usage or data; 3 stopped by --max-cost;
-    5 done, but not all of it is in --mirror; 6 left with batches under way (--detach); 130 interrupted.
+    5 done, but not all of it is in --mirror; 6 left with batches under way (--detach);
+    7 the first 20 commands could not be run, all for the same reason; 130 interrupted.
     """
     from reward_kit.cli_commands.display.shell import ShellDisplay
 
@@ -333,6 +336,7 @@ def _evaluation(phase: str, flags: dict[str, Any]) -> ShellEvaluation:
         resume_from_mirror=flags["resume_from_mirror"],
         shard=None if flags["shard"] is None else Shard.parse(flags["shard"]),
         retry_failed=flags["retry_failed"],
+        keep_going=flags["keep_going"],
         rescore=flags["rescore"],
         max_cost=flags["max_cost"],
         detach=flags["detach"],

@@ -7,6 +7,8 @@ row → column_mapping → preprocess → choices → prompt_template (with few-
 from __future__ import annotations
 
 import difflib
+import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,8 @@ from reward_kit.utils.module_loader import load_function
 if TYPE_CHECKING:
     from jinja2 import Template
 
+_log = logging.getLogger(__name__)
+
 __all__ = ["CONTENT", "USER_TURN", "Columns", "Reshaper", "nearest_columns"]
 
 USER_TURN = "\0user turn"
@@ -29,6 +33,8 @@ CONTENT = "\0content"
 
 _ROLES = frozenset({"id", "user_query", "prompt", "messages", "ground_truth", "ground_truth_for_eval"})
 """Names that give a column a part to play. Its old name stays beside it, for a reward that names it."""
+
+_SINGLE_BRACES = re.compile(r"(?<![\w\\{])\{ ?([A-Za-z_]\w*) ?\}(?!\})")
 
 _HIDDEN = (USER_TURN, CONTENT)
 
@@ -127,11 +133,14 @@ def _preprocessing(path: str) -> _Step:
 
 
 def _rendering(source: str, few_shot: ShownBefore | None) -> _Step:
-    template = _compile(source)
+    template, unseen = _compile(source), _single_braces(source)
 
     def render(columns: Columns) -> Iterable[Columns]:
         from jinja2 import UndefinedError
 
+        if unseen:
+            _see_to_braces(source, [*unseen], _with_user_turn(columns))
+            unseen.clear()
         shown = {} if few_shot is None else {"few_shot": [_with_user_turn(row) for row in few_shot(columns)]}
         try:
             with boundary(BadRow, "`dataset.prompt_template`"):
@@ -147,6 +156,31 @@ def _rendering(source: str, few_shot: ShownBefore | None) -> _Step:
         return ({**columns, USER_TURN: text},)
 
     return render
+
+
+def _single_braces(source: str) -> list[str]:
+    """The names that a template has in single braces, which Jinja leaves as they are. `\\boxed{answer}` is no such."""
+    return [*dict.fromkeys(_SINGLE_BRACES.findall(source))]
+
+
+def _see_to_braces(source: str, names: list[str], columns: Columns) -> None:
+    """Refuse a template that would ask every row the same; warn of one that has a column's name in single braces."""
+    known = [name for name in names if name in columns]
+    if "{{" in source or "{%" in source:
+        if known:
+            _log.warning(
+                "`dataset.prompt_template` has {%s} in single braces, which is sent as it is. For the column's value, "
+                "write {{ %s }}.", known[0], known[0],
+            )  # fmt: skip
+        return
+    line = source
+    for name in known or names:
+        line = re.sub(rf"(?<![\w\\{{]){{ ?{name} ?}}(?!}})", f"{{{{ {name} }}}}", line)
+    hint = "" if known else f" {names[0]!r} is no column: {nearest_columns(names[0], columns)}."
+    raise ConfigError(
+        f"`dataset.prompt_template` names {{{names[0]}}} in single braces, so every row would be asked the same text. "
+        f"Templates are Jinja, with two braces: write {line!r}.{hint}"
+    )
 
 
 def _with_user_turn(columns: Columns) -> Columns:

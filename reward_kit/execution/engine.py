@@ -24,9 +24,11 @@ from typing import Any, NamedTuple, Protocol
 from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import RewardKitError, StorageError
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.first_verdicts import FirstVerdicts
 from reward_kit.execution.owed import Work
 from reward_kit.execution.queues import Handover, WorkQueue
 from reward_kit.execution.result import RunStatus
+from reward_kit.execution.split_rewards import unverified
 from reward_kit.execution.stages import (
     Judged,
     Made,
@@ -143,13 +145,15 @@ class Engine(ABC):
 
     # ── what all engines do ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def run(
+    async def run(  # noqa: PLR0913 - the parts of a run
         self, works: Iterator[Work], models: ModelStack, rollouts: Journal, results: Journal | None,
         reward: Rewards | None, *, blocking: bool, backlog: bool, keep: Sequence[Callable[[], None]] = (),
+        keep_going: bool = True,
     ) -> End:  # fmt: skip
         """Work through `works`; without a reward, only generate. Raises the error that stopped the run, if one did.
 
-        Each of `keep` is called now and then, to put down what no journal holds.
+        Each of `keep` is called now and then, to put down what no journal holds. Unless it is to `keep_going`, the run
+        ends where the first verdicts are all the same failure.
         """
         stop = Stop(self._counters)
         together = reward is not None and reward.judge_groups
@@ -167,17 +171,30 @@ class Engine(ABC):
                 made = rollouts_output(rollouts, LineWriter(), self._counters, None, groups=False, beside=self._beside)
                 await self._generate(queue, play, made, None, stop)
             else:
-                await self._both(queue, play, rollouts, results, reward, stop)
+                await self._both(queue, play, rollouts, results, reward, stop, keep_going=keep_going)
         if stop.error is not None:
             raise stop.error
         if stop.reason is not None:
-            return End("interrupted", stop.reason)
+            return End(stop.status, stop.reason)
         return End("stopped", queue.closed) if queue.closed else End("finished", None)
 
     async def _both(
-        self, queue: WorkQueue, play: Play | None, rollouts: Journal, results: Journal, reward: Rewards, stop: Stop
-    ) -> None:
+        self, queue: WorkQueue, play: Play | None, rollouts: Journal, results: Journal, reward: Rewards, stop: Stop,
+        *, keep_going: bool,
+    ) -> None:  # fmt: skip
         handover = Handover(_ON_THE_WAY if play is not None else _READ_AHEAD)
+
+        def end_early(reason: str) -> None:
+            stop.request(reason, status="failing")
+            handover.drop()
+
+        first = (
+            None
+            if keep_going
+            else FirstVerdicts(
+                end_early, lambda record: reward.of(record.rollout.sample.split).call.func is not unverified
+            )
+        )
         writer = LineWriter()
         made = rollouts_output(
             rollouts, writer, self._counters, handover, groups=reward.judge_groups, beside=self._beside
@@ -186,7 +203,8 @@ class Engine(ABC):
         async with self.open_scorer(reward, at_hand) as scorer:
             self._counters.sandbox = scorer.sandbox
             self._counters.judge = scorer.judge_use
-            judged = records_output(results, self._vocabulary.result_line or writer.result_line, self._counters)
+            line = self._vocabulary.result_line or writer.result_line
+            judged = records_output(results, line, self._counters, first)
             scoring = asyncio.create_task(self._score(handover, scorer, judged, queue, stop))
             generating = asyncio.create_task(self._generate(queue, play, made, handover, stop))
             try:

@@ -11,7 +11,7 @@ Resume, the two phases, growing n and re-scoring are all this one question, aske
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TypedDict
@@ -86,6 +86,11 @@ class Ledger:
         """Whether there may be rollouts on disk that nobody has judged."""
         return self.scoring and len(self.rollouts) > len(self.results)
 
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether anything was judged already."""
+        return any(entry.status == "ok" for entry in self.results.entries())
+
     def read(self, sample_id: str, draws: list[int]) -> list[Rollout]:
         """These rollouts of a sample, from the journal."""
         offsets = [self.rollouts.offset(sample_id, draw) for draw in draws]
@@ -144,8 +149,15 @@ class Workload(ABC):
     fingerprint: str | None = None
     """Identifies the content, where that is cheap to know."""
 
-    @abstractmethod
+    look: Callable[[Iterator[Work]], Iterator[Work]] = iter
+    """What sees the works first: a run looks at its first rows before it asks anything."""
+
     def works(self, ledger: Ledger) -> Iterator[Work]:
+        """What is owed, sample by sample."""
+        return self.look(self._owed(ledger))
+
+    @abstractmethod
+    def _owed(self, ledger: Ledger) -> Iterator[Work]:
         """What is owed, sample by sample."""
 
     @abstractmethod
@@ -173,8 +185,7 @@ class SamplesToAnswer(Workload):
         self._samples, self._draws, self.blocking = samples, draws, blocking
         self.fingerprint = samples.fingerprint()
 
-    def works(self, ledger: Ledger) -> Iterator[Work]:
-        """What is owed, sample by sample."""
+    def _owed(self, ledger: Ledger) -> Iterator[Work]:
         asked, ledger.called_for = self._draws, 0
         for sample in self._samples:
             ledger.called_for += len(asked)
@@ -215,8 +226,7 @@ class AnswersInTheData(Workload):
         self._answers, self.blocking = answers, blocking
         self.fingerprint = answers.fingerprint()
 
-    def works(self, ledger: Ledger) -> Iterator[Work]:
-        """What is owed, sample by sample."""
+    def _owed(self, ledger: Ledger) -> Iterator[Work]:
         ledger.called_for = 0
         for rollouts in _by_sample(self._answers):
             ledger.called_for += len(rollouts)
@@ -246,8 +256,7 @@ class AnswersInTheData(Workload):
 class RolloutsOnDisk(Workload):
     """Rollouts already generated, without their dataset."""
 
-    def works(self, ledger: Ledger) -> Iterator[Work]:
-        """What is owed, sample by sample."""
+    def _owed(self, ledger: Ledger) -> Iterator[Work]:
         for rollouts in _by_sample(map(rollout_from_line, ledger.journal.in_order())):
             sample = rollouts[0].sample
             yield Work(sample, content_digest(sample), rollouts=ledger.unjudged(rollouts))
@@ -260,8 +269,8 @@ class RolloutsOnDisk(Workload):
 class UnjudgedOnDisk(Workload):
     """Rollouts of a finished run that have lost their results. Nothing but these is read, least of all the dataset."""
 
-    def works(self, ledger: Ledger) -> Iterator[Work]:
-        """What is owed, sample by sample. The rollouts must be in order, and each judged by itself."""
+    def _owed(self, ledger: Ledger) -> Iterator[Work]:
+        """The rollouts must be in order, and each judged by itself."""
         results = ledger.rollouts.statuses_in(ledger.results)
         lines = zip(ledger.rollouts.entries(), results, strict=True)
         owed = (entry.offset for entry, result in lines if ledger.is_owed(result))
@@ -289,8 +298,7 @@ class RolloutsInHand(Workload):
         """Take the rollouts that are to be judged."""
         self._rollouts = rollouts
 
-    def works(self, ledger: Ledger) -> Iterator[Work]:
-        """What is owed, sample by sample."""
+    def _owed(self, ledger: Ledger) -> Iterator[Work]:
         for rollouts in _by_sample(self._rollouts):
             sample = rollouts[0].sample
             content = content_digest(sample)

@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -25,6 +26,7 @@ from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.engine import End, Engine, Reporter
 from reward_kit.execution.finish import check_copies, finish, interim_summary
+from reward_kit.execution.first_rows import looked_at
 from reward_kit.execution.mirroring import Mirroring
 from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Work, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
@@ -96,6 +98,7 @@ class EvaluationPipeline:
         phase: Phase = "both",
         rescore: bool = False,
         retry_failed: bool = False,
+        keep_going: bool = False,
         overwrite: bool = False,
         resume_from_mirror: bool = False,
         reward: Callable[..., Any] | None = None,
@@ -113,7 +116,8 @@ class EvaluationPipeline:
 
         `overwrite` begins anew where another run is; that one is set aside, not deleted. `resume_from_mirror` goes on
         with the run that `output.mirror` holds. With `detach`, batches are submitted and not waited for: the same run,
-        entered again, fetches what is ready.
+        entered again, fetches what is ready. A run whose first answers could not be judged, all for the same reason,
+        ends, unless it is told to `keep_going`.
         """
         config = config if isinstance(config, PipelineConfig) else _read(config)
         self.config = config if engine is None else _with_engine(config, engine)
@@ -129,6 +133,7 @@ class EvaluationPipeline:
         self._vocabulary = vocabulary
         self._rescore = rescore
         self._retry_failed = retry_failed
+        self._keep_going = keep_going
         self._overwrite = overwrite
         self._mirroring = Mirroring(self.config.output, resume=resume_from_mirror)
         self._fetched: Path | None = None
@@ -151,7 +156,7 @@ class EvaluationPipeline:
             await self._mirroring.restore()
             self._require_rollouts()
             reward = self._reward()
-            workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
+            workload = self._workload(reward)
             self._check_model(workload)
             if self._overwrite:
                 set_run_aside(Path(self.config.output.output_dir))
@@ -194,7 +199,7 @@ class EvaluationPipeline:
     def _plan(self) -> Plan:
         self._require_rollouts()
         reward = self._reward()
-        workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
+        workload = self._workload(reward)
         place = Path(self.config.output.output_dir)
         directory = RunDirectory.seen_from_outside(place)
         if self._overwrite or self._begins_anew(directory, self._facts(workload)):
@@ -222,7 +227,7 @@ class EvaluationPipeline:
                 _owe_failures_again(rollouts if workload.needs_model else None, results)
             ledger = self._ledger(rollouts, results, reward)
             if has_every_answer and not rollouts.damaged and UnjudgedOnDisk.suits(ledger):
-                workload = UnjudgedOnDisk()
+                workload = _looking(UnjudgedOnDisk(), reward)
             if _set_damage_aside(directory, rollouts, results):
                 ledger = self._ledger(rollouts, results, reward)
             self._see_what_is_missing(directory, rollouts, results)
@@ -251,11 +256,11 @@ class EvaluationPipeline:
                 end = await engine.run(
                     works, models, rollouts, results, reward,
                     blocking=workload.blocking, backlog=ledger.has_backlog, keep=keep,
+                    keep_going=self._keep_going or ledger.has_verdicts,
                 )  # fmt: skip
             finally:
                 judging.keep()
-            if batches is not None:
-                end = _absorbed(batches, rollouts, end)
+            end = _settled(end, batches, rollouts, results)
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
             counters.called_for = ledger.called_for if end.status == "finished" else None
@@ -269,6 +274,9 @@ class EvaluationPipeline:
                 self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside
             )
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
+
+    def _workload(self, reward: Rewards | None) -> Workload:
+        return _looking(open_workload(self.config, self.phase, self._samples, self._rollouts), reward)
 
     def _check_agent(self) -> None:
         """Refuse settings of an agent that cannot be right, before there is anything on disk."""
@@ -549,6 +557,13 @@ class EvaluationPipeline:
         return RunResult("finished", directory.path, summary, counters)
 
 
+def _looking(workload: Workload, reward: Rewards | None) -> Workload:
+    """The workload, whose first rows are looked at before anything is asked."""
+    if reward is not None:
+        workload.look = partial(looked_at, rewards=reward)
+    return workload
+
+
 def _owe_failures_again(*journals: Journal | None) -> None:
     for journal in journals:
         if journal is not None:
@@ -558,6 +573,13 @@ def _owe_failures_again(*journals: Journal | None) -> None:
 def _with_answers(batches: BatchStage | None, works: Iterator[Work]) -> Iterator[Work]:
     """The work without draws that batches left owed."""
     return works if batches is None else batches.only_answered(works)
+
+
+def _settled(end: End, batches: BatchStage | None, rollouts: Journal, results: Journal | None) -> End:
+    """How the run ends, once its journals hold what the next entry needs to know."""
+    if end.status == "failing":  # the same command judges these again, once what is wrong is mended
+        _owe_failures_again(results)
+    return end if batches is None else _absorbed(batches, rollouts, end)
 
 
 def _absorbed(batches: BatchStage, rollouts: Journal, end: End) -> End:

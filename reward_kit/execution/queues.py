@@ -133,10 +133,18 @@ class Handover:
         self._woken = 0
         self._room = asyncio.Event()
         self._room.set()
-        self._ended = False
+        self._ended = self._dropped = False
+
+    def drop(self) -> None:
+        """Let go of all items, and of those that will be given: they are on disk, and stay owed."""
+        self._dropped = True
+        self._items.clear()
+        self._room.set()
 
     def give(self, item: Item) -> None:
         """Put an item into the queue, and wake a task that waits for one. Never waits itself."""
+        if self._dropped:
+            return
         self._items.append(item)
         if len(self._items) >= self._capacity:
             self._room.clear()

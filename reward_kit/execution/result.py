@@ -13,7 +13,7 @@ import orjson
 
 from reward_kit.errors import AnswersFailedError
 from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.run_summary import NO_PASSES, EstimateFigures, RunSummary, has_passes
+from reward_kit.execution.run_summary import NO_PASSES, EstimateFigures, RunSummary, has_passes, many_failed
 from reward_kit.models import Failure
 from reward_kit.statistics import Estimate, Interval
 from reward_kit.storage.journal import Journal
@@ -28,9 +28,10 @@ __all__ = ["FailedAnswer", "Phase", "RunResult", "RunStatus"]
 Phase = Literal["both", "inference", "execution"]
 """Generate and score; only generate; only score what was generated before."""
 
-RunStatus = Literal["finished", "stopped", "interrupted", "detached"]
+RunStatus = Literal["finished", "stopped", "interrupted", "detached", "failing"]
 """All is done; `max_cost` was reached, or a batch cancelled; someone asked it to stop; batches are under way and nobody
-waits for them. The same command goes on after all but the first."""
+waits for them; the first answers could not be judged, all for the same reason. The same command goes on after all but
+the first."""
 
 _FILE_KEEPING = ("schema", "position", "content", CHECK)
 """Columns that files need and nobody looks at."""
@@ -145,9 +146,12 @@ class RunResult:
             if row.get("failure") is not None
         ]
 
-    def raise_for_failures(self) -> None:
-        """Raise `AnswersFailedError` if any answer failed, or if the run ended early and is not whole."""
-        if self.failed:
+    def raise_for_failures(self, *, allow: float = 0.0) -> None:
+        """Raise `AnswersFailedError` if any answer failed, or if the run ended early and is not whole.
+
+        Up to a share of `allow`, from 0 to 1, may have failed.
+        """
+        if self.failed > allow * self._answers:
             kinds = self.summary.get("failures_by_kind", {})
             example = next(iter(self.summary.get("failure_examples", {}).values()), "")
             raise AnswersFailedError(
@@ -184,13 +188,16 @@ class RunResult:
 
     def _figures(self) -> Iterator[tuple[str, str]]:
         mean = self.summary.get("mean_score")
+        first = many_failed(self.summary)
+        if first is not None:
+            yield "failed", first.rstrip(".")
         if mean is not None:
             yield "mean score", _shown(mean)
         if "judged" in self.summary:
             yield "judged", f"{self.judged:,} of {self._answers:,}"
         elif "rollouts" in self.summary:
             yield "answers", f"{self._answers:,}"
-        if self.failed:
+        if self.failed and first is None:
             yield "failed", f"{self.failed:,}"
 
     def _curve(self) -> Iterator[tuple[str, str]]:

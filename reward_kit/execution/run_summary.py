@@ -8,11 +8,13 @@ from typing import Any, Final, TypedDict
 
 from reward_kit.storage.thresholds import thresholds_reported
 
-__all__ = ["NO_PASSES", "EntryFigures", "EstimateFigures", "RunSummary", "has_passes", "is_graded"]
+__all__ = ["NO_PASSES", "EntryFigures", "EstimateFigures", "RunSummary", "has_passes", "is_graded", "many_failed"]
 
 NO_PASSES: Final = "the scores are graded: set `reward.pass_threshold`"
 """What stands in the place of pass@k where `has_passes` says no."""
 _ROUNDING = 1e-9
+_FEW = 0.1
+"""The share of answers that may fail before that is said first."""
 
 
 class EstimateFigures(TypedDict):
@@ -89,6 +91,16 @@ def is_graded(summary: Mapping[str, Any]) -> bool:
     """Whether some score says more than that an answer passes or not."""
     mean, passing = summary.get("mean_score"), summary.get("pass_rate")
     return mean is not None and passing is not None and abs(mean["value"] - passing) > _ROUNDING
+
+
+def many_failed(summary: Mapping[str, Any]) -> str | None:
+    """What is said first of a run of whose answers more than a tenth failed; None of any other."""
+    failed, records = summary.get("failed", 0), summary.get("records", summary.get("rollouts", 0))
+    if failed <= _FEW * records:
+        return None
+    rest = "the figures are those of the other" if "judged" in summary else "there are"
+    left = "there are no figures" if failed == records else f"{rest} {records - failed:,}"
+    return f"{failed:,} of {records:,} answers failed: {left}."
 
 
 def has_passes(summary: Mapping[str, Any]) -> bool:

@@ -17,8 +17,10 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from reward_kit.datasets import content_digest
 from reward_kit.errors import RewardKitError
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.first_verdicts import FirstVerdicts
 from reward_kit.execution.owed import Work
 from reward_kit.execution.queues import Handover, Item, WorkQueue
+from reward_kit.execution.result import RunStatus
 from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
 from reward_kit.models import EvaluateResult, Record, Rollout, Verdict
@@ -57,12 +59,13 @@ class Stop:
         self.requested = asyncio.Event()
         self.reason: str | None = None
         self.error: RewardKitError | None = None
+        self.status: RunStatus = "interrupted"
         self._counters = counters
 
-    def request(self, reason: str, error: RewardKitError | None = None) -> None:
-        """Take no more work; what is in flight may finish briefly."""
+    def request(self, reason: str, error: RewardKitError | None = None, status: RunStatus = "interrupted") -> None:
+        """Take no more work; what is in flight may finish briefly. The run ends with this `status`."""
         if not self.requested.is_set():
-            self.reason, self.error = reason, error
+            self.reason, self.error, self.status = reason, error, status
             self._counters.stopping = reason
             self.requested.set()
 
@@ -152,9 +155,15 @@ def _write_beside(made: list[Made], beside: ProjectedFile) -> None:
 
 
 def records_output(
-    journal: Journal, line: Callable[[Record, str], Entry | Line], counters: RunCounters
+    journal: Journal,
+    line: Callable[[Record, str], Entry | Line],
+    counters: RunCounters,
+    first: FirstVerdicts | None = None,
 ) -> Output[Judged]:
-    """Of the score stage. `line` writes a record, with the digest of its sample's content, in the run's vocabulary."""
+    """Of the score stage. `line` writes a record, with the digest of its sample's content, in the run's vocabulary.
+
+    `first` looks at the first verdicts.
+    """
 
     def lines(judged: list[Judged]) -> list[Entry | Line]:
         return [line(record, content) for record, content in judged]
@@ -166,6 +175,8 @@ def records_output(
             counters.count_verdict(record.verdict)
             if record.failure is not None:
                 log.note(record.failure)
+            if first is not None and not first.done:
+                first.see(record)
 
     return Output(journal, lines, count)
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from fractions import Fraction
 from itertools import permutations, product
 from typing import Any, Final, NamedTuple
@@ -50,7 +49,7 @@ from reward_kit.mathematics.nodes import (
 )
 from reward_kit.mathematics.numbers import number
 from reward_kit.mathematics.numeric import EXACT, Tolerance, constant, same_direction, same_expression, same_solutions
-from reward_kit.mathematics.sets import NotReal, RealSets, is_set, unknown_calls
+from reward_kit.mathematics.sets import NotReal, RealSets, all_same, is_set, same_members, unknown_calls
 from reward_kit.mathematics.units import GENERIC, Size, read_unit, same_nouns
 from reward_kit.mathematics.values import as_big, is_real
 
@@ -261,9 +260,12 @@ class Comparer:
 
     def _brackets_agree(self, ours: Sequence, theirs: Sequence) -> bool:
         """(1, 3) and [1, 3] differ where they may be intervals; longer ones, and falling pairs, are tuples."""
-        if ours.opening == theirs.opening or len(ours.items) != 2:
-            return True
-        low, high = (constant(item, self._budget) for item in ours.items)
+        pairs = [pair for pair in (ours, theirs) if len(pair.items) == 2]
+        return ours.opening == theirs.opening or not pairs or any(map(self._falls, pairs))
+
+    def _falls(self, pair: Sequence) -> bool:
+        """Whether both are known numbers, the second of which is not the larger one."""
+        low, high = (constant(item, self._budget) for item in pair.items)
         if low is None or high is None or not is_real(low) or not is_real(high):
             return False
         return as_big(low).re >= as_big(high).re
@@ -272,7 +274,7 @@ class Comparer:
         """Whether two rows of items mean the same, one by one."""
         if len(gold) != len(answer):
             return False
-        return _all_same(self.same(right, given) for right, given in zip(gold, answer, strict=True))
+        return all_same(self.same(right, given) for right, given in zip(gold, answer, strict=True))
 
     def _any_order(self, gold: tuple[Node, ...], answer: tuple[Node, ...], *, repeats: bool) -> bool | None:
         """Whether two lists hold the same; how often counts only where `repeats` says so."""
@@ -283,22 +285,7 @@ class Comparer:
             return Counter(keys) == Counter(other_keys) if repeats else set(keys) == set(other_keys)
         if max(len(gold), len(answer)) > _MAX_UNORDERED:
             return None
-        forth = self._covered(gold, answer, once=repeats)
-        return forth if repeats else forth and self._covered(answer, gold, once=False)
-
-    def _covered(self, items: tuple[Node, ...], by: tuple[Node, ...], *, once: bool) -> bool | None:
-        """Whether each item is one of the others, each of which counts `once` or any number of times."""
-        known, left = True, list(by)
-        for item in items:
-            verdicts = [self._members(item, other) for other in left]
-            if True in verdicts:
-                if once:
-                    del left[verdicts.index(True)]
-            elif None not in verdicts:
-                return False
-            else:
-                known = False
-        return True if known else None
+        return same_members(gold, answer, self._members, once=repeats)
 
     def _members(self, gold: Node, answer: Node) -> bool | None:
         """Whether two members of lists are the same: {2} is not 2 there, and (1, 2) not {1, 2}."""
@@ -329,9 +316,9 @@ class Comparer:
             return self._measures(gold, answer)
         if isinstance(gold, Ratio) and isinstance(answer, Ratio):
             return self._ratios(gold, answer)
-        infinite = [node for node in (gold, answer) if _has_infinity(node)]
-        if infinite:
-            return _infinity_sign(gold) == _infinity_sign(answer)
+        if _has_infinity(gold) or _has_infinity(answer):
+            signs = _infinity_sign(gold), _infinity_sign(answer)
+            return None if None in signs else signs[0] == signs[1]
         if isinstance(gold, InBase) or isinstance(answer, InBase):
             return self._in_bases(gold, answer)
         if isinstance(gold, Percent | Degrees) or isinstance(answer, Percent | Degrees):
@@ -458,7 +445,7 @@ class Comparer:
             self._scalars(Product((right, answer.parts[0])), Product((given, gold.parts[0])))
             for right, given in zip(gold.parts[1:], answer.parts[1:], strict=True)
         )
-        return _all_same(crossed)
+        return all_same(crossed)
 
     def _in_bases(self, gold: Node, answer: Node) -> bool | None:
         if isinstance(gold, InBase) and isinstance(answer, InBase):
@@ -595,16 +582,6 @@ def _key(node: Node) -> Any:
     return None
 
 
-def _all_same(verdicts: Iterable[bool | None]) -> bool | None:
-    """Whether all are; `None` where that is not known of one, and none is not."""
-    known = True
-    for verdict in verdicts:
-        if verdict is False:
-            return False
-        known = known and verdict is not None
-    return True if known else None
-
-
 # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -633,12 +610,17 @@ def _has_infinity(node: Node) -> bool:
     return any(part == Constant("inf") for part in parts(node))
 
 
-def _infinity_sign(node: Node) -> int:
+def _infinity_sign(node: Node) -> int | None:
+    """1 or -1 for an infinity, 0 for what is finite; `None` for ∞ - ∞ and whatever else is made with one."""
     if node == Constant("inf"):
         return 1
     if isinstance(node, Negative):
-        return -_infinity_sign(node.value)
-    return 0
+        sign = _infinity_sign(node.value)
+        return None if sign is None else -sign
+    if isinstance(node, Sum):
+        signs = {_infinity_sign(term) for term in node.terms} - {0}
+        return signs.pop() if len(signs) == 1 else None if signs else 0
+    return None if _has_infinity(node) else 0
 
 
 # ── amounts ─────────────────────────────────────────────────────────────────────────────────────────────────────────

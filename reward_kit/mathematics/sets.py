@@ -7,11 +7,12 @@ Intervals, unions, inequalities, set builders and `x ≠ 3` all become pieces wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as PySequence
 from fractions import Fraction
 from functools import cmp_to_key
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 from reward_kit.mathematics.evaluate import KNOWN_FUNCTIONS, StepBudget
 from reward_kit.mathematics.nodes import (
@@ -36,7 +37,9 @@ from reward_kit.mathematics.numeric import constant
 from reward_kit.mathematics.polynomials import coefficients, degree, roots, value_at
 from reward_kit.mathematics.values import Undecided, Value, as_big, as_fraction, close, is_real
 
-__all__ = ["NotReal", "RealSets", "is_set", "unknown_calls"]
+__all__ = ["NotReal", "RealSets", "all_same", "is_set", "same_members", "unknown_calls"]
+
+T = TypeVar("T")
 
 
 _INFINITY: Final = Constant("inf")
@@ -76,6 +79,45 @@ def unknown_calls(node: Node) -> frozenset[Node]:
     return frozenset(part for part in parts(node) if isinstance(part, Call) and part.name not in KNOWN_FUNCTIONS)
 
 
+def all_same(verdicts: Iterable[bool | None]) -> bool | None:
+    """Whether all are; `None` where that is not known of one, and none is not."""
+    known = True
+    for verdict in verdicts:
+        if verdict is False:
+            return False
+        known = known and verdict is not None
+    return True if known else None
+
+
+def same_members(
+    gold: PySequence[T], answer: PySequence[T], same: Callable[[T, T], bool | None], *, once: bool
+) -> bool | None:
+    """Whether each thing of either list is one of the other's, each of which counts `once` or any number of times.
+
+    Asked both ways: what one side leaves open, because a value of it is not defined, the other side may decide.
+    """
+    forth = _covered(gold, answer, same, once=once)
+    if forth is False or (once and forth):
+        return forth
+    return all_same((forth, _covered(answer, gold, lambda given, right: same(right, given), once=once)))
+
+
+def _covered(
+    items: PySequence[T], by: PySequence[T], same: Callable[[T, T], bool | None], *, once: bool
+) -> bool | None:
+    known, left = True, list(by)
+    for item in items:
+        verdicts = [same(item, other) for other in left]
+        if True in verdicts:
+            if once:
+                del left[verdicts.index(True)]
+        elif None not in verdicts:
+            return False
+        else:
+            known = False
+    return True if known else None
+
+
 class RealSets:
     """Reads and compares sets; what their ends are worth is worked out at the cost of one budget."""
 
@@ -108,17 +150,7 @@ class RealSets:
             gold, answer = self._merged(gold), self._merged(answer)
         if len(gold) != len(answer):
             return False
-        left, unknown = list(answer), False
-        for piece in gold:
-            for candidate in left:
-                verdict = _same_piece(piece, candidate, same)
-                if verdict:
-                    left.remove(candidate)
-                    break
-                unknown = unknown or verdict is None
-            else:
-                return None if unknown else False
-        return True
+        return same_members(gold, answer, lambda piece, other: _same_piece(piece, other, same), once=True)
 
     # ── sets as they are written ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -400,8 +432,7 @@ def _difference(node: Sum) -> tuple[Node, Node] | None:
 def _same_piece(gold: Piece, answer: Piece, same: Same) -> bool | None:
     if (gold.opening, gold.closing) != (answer.opening, answer.closing):
         return False
-    low = same(gold.low, answer.low)
-    return low and same(gold.high, answer.high)
+    return all_same(same(left, right) for left, right in ((gold.low, answer.low), (gold.high, answer.high)))
 
 
 def _point(node: Node) -> Piece:

@@ -232,6 +232,8 @@ _PHRASES: Final = (
     (re.compile(r"\bnautical miles?\b"), "nautical_mile"),
     (re.compile(r"\blight[ -]{1,3}years?\b"), "light_year"),
     (re.compile(r"\bmetric tons?\b"), "metric_ton"),
+    (re.compile(r"\bastronomical units?\b"), "astronomical_unit"),
+    (re.compile(r"\b(?:pounds?|lbs?)[ -]{1,3}force\b"), "pound_force"),
     (re.compile(r"\belectron[ -]volts?\b"), "electronvolt"),
     (re.compile(r"\b(kilo)?watt[ -]hours?\b"), r"\1watt-hour"),
     (re.compile(r"\b(?:deg(?:ree)?s?|°) ([Cc]elsius|[Ff]ahrenheit|[CFK]\b)"), r"\1"),

@@ -133,14 +133,23 @@ class Rewards:
         self.by_split = dict(by_split or {})
 
     @property
+    def all(self) -> list[Reward]:
+        """Each of them, those of the splits last."""
+        return [self.others, *self.by_split.values()]
+
+    def of(self, split: str | None) -> Reward:
+        """The one that judges samples of this split."""
+        return self.others if split is None else self.by_split.get(split, self.others)
+
+    @property
     def are_remote(self) -> bool:
         """Whether one of them is served somewhere: verdicts may have been paid for."""
-        return any(reward.is_remote for reward in (self.others, *self.by_split.values()))
+        return any(reward.is_remote for reward in self.all)
 
     @property
     def judge_groups(self) -> bool:
         """Whether one of them judges all rollouts of a sample at once; the rollouts of all samples go together then."""
-        return any(reward.judges_groups for reward in (self.others, *self.by_split.values()))
+        return any(reward.judges_groups for reward in self.all)
 
 
 def load_rewards(config: RewardConfig, function: Callable[..., Any] | None = None) -> Rewards:

@@ -16,6 +16,8 @@ from reward_kit.execution.best_of_n import ExperimentResult
 from reward_kit.execution.best_of_n.experiment import ExperimentConfig
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.plan import Plan
+from reward_kit.execution.result import RunResult
+from reward_kit.execution.run_summary import many_failed
 
 __all__ = ["ExperimentDisplay"]
 
@@ -75,6 +77,8 @@ class ExperimentDisplay:
         run = result.run
         if self._as_json:
             print_json({"status": run.status, "output": str(result.parquet or ""), **run.summary})
+        for sentence in filter(None, [many_failed(run.summary)]):
+            self._figures.print(sentence, soft_wrap=True, markup=False)
         if "splits" in run.summary:
             self._figures.print(_table_of_figures(run.summary))
             for line in failure_lines(run.summary):
@@ -88,7 +92,10 @@ class ExperimentDisplay:
             self._figures.print(f"  {remark}", soft_wrap=True, markup=False)
         if result.parquet is not None:
             self._figures.print(f"  {result.parquet}\n  {run.output_dir}", soft_wrap=True, markup=False)
-        if run.reason and run.status in {"stopped", "detached"}:
+        self._show_how_it_ended(run)
+
+    def _show_how_it_ended(self, run: RunResult) -> None:
+        if run.reason and run.status in {"stopped", "detached", "failing"}:
             self._figures.print(f"  ended early: {in_own_words(run.reason)}", soft_wrap=True, markup=False)
         if run.status != "finished":
             again = "Run the same command again to go on; nothing is paid twice:"

@@ -26,7 +26,7 @@ from reward_kit.cli_commands.output import (
     remarks,
 )
 from reward_kit.execution.progress import facts, of_expected, progress_line, stages
-from reward_kit.execution.run_summary import NO_PASSES, has_passes, is_graded
+from reward_kit.execution.run_summary import NO_PASSES, has_passes, is_graded, many_failed
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -87,6 +87,7 @@ class Display:
         several = len(results) > 1
         for label, result in results:
             sentences = [*failure_lines(result.summary), *_finished_before(result), *remarks(result.summary)]
+            self._say(*filter(None, [many_failed(result.summary)]))
             if several:
                 self._table(label if sentences else "", [])
             else:

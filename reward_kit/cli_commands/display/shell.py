@@ -11,10 +11,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from reward_kit.cli_commands.display.run import Display
-from reward_kit.cli_commands.output import failure_lines, in_own_words, make_console, print_json, same_command
+from reward_kit.cli_commands.output import (
+    echo_failing,
+    failure_lines,
+    in_own_words,
+    make_console,
+    print_json,
+    same_command,
+)
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import RunResult
+from reward_kit.execution.run_summary import many_failed
 from reward_kit.execution.shell import COMMANDS, ShellEvaluation
 
 __all__ = ["ShellDisplay"]
@@ -55,6 +63,8 @@ class ShellDisplay:
         """Print the figures, where the files are, and how to go on where it stopped."""
         if self._as_json:
             print_json({"status": result.status, **result.summary})
+        if (first := many_failed(result.summary)) is not None:
+            self._figures.print(first, soft_wrap=True, markup=False)
         if result.status == "finished":
             self._figures.print(_table(result.summary))
             for line in failure_lines(result.summary):
@@ -63,8 +73,9 @@ class ShellDisplay:
             place = self._place or result.output_dir
             files = [place / name for name in names if (result.output_dir / name).exists()]
             self._figures.print("\n".join(f"  {path}" for path in files), soft_wrap=True, markup=False)
-        if result.reason and result.status in {"stopped", "detached"}:
+        if result.reason and result.status in {"stopped", "detached", "failing"}:
             self._figures.print(f"  ended early: {in_own_words(result.reason)}", soft_wrap=True, markup=False)
+        echo_failing(result, when=self._console.quiet)
         if result.status != "finished":
             again = "Run the same command again to go on; what is done is not done again:"
             self._console.print(f"{again}\n  {same_command()}", soft_wrap=True, markup=False)

@@ -39,10 +39,12 @@ class TaskManager:
         model: str | None = None,
         rescore: bool = False,
         retry_failed: bool = False,
+        keep_going: bool = False,
     ) -> None:
         """No tasks yet. `model` is used instead of the environment's MODEL_AGENT.
 
-        `rescore` judges the episodes that are there again; `retry_failed` tries those again that failed.
+        `rescore` judges the episodes that are there again; `retry_failed` tries those again that failed;
+        `keep_going` goes on where the first ones could not be judged, all for the same reason.
         """
         self.tasks: dict[str, TaskDefinitionModel] = {}
         self.resource_pool = ResourcePool()
@@ -51,7 +53,7 @@ class TaskManager:
         """How the run of each task ended that was evaluated."""
         self._output_dir = None if output_dir is None else Path(output_dir)
         self._model = model
-        self._rescore, self._retry_failed = rescore, retry_failed
+        self._rescore, self._retry_failed, self._keep_going = rescore, retry_failed, keep_going
         self._reporter: Reporter | None = None
 
     # -- which tasks there are
@@ -162,6 +164,7 @@ class TaskManager:
             samples=samples_of(task),
             rescore=self._rescore,
             retry_failed=self._retry_failed,
+            keep_going=self._keep_going,
             reporter=self._reporter,
         )
         result = await pipeline.run_async()

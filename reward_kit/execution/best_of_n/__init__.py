@@ -92,6 +92,7 @@ class BestOfN:
         overwrite: bool = False,
         rescore: bool = False,
         retry_failed: bool = False,
+        keep_going: bool = False,
         resume_from_mirror: bool = False,
         detach: bool = False,
     ) -> ExperimentResult:
@@ -110,7 +111,7 @@ class BestOfN:
             samples.check()
         result = self._pipeline(
             samples=samples, reporter=reporter, phase=phase, rescore=rescore, retry_failed=retry_failed,
-            resume_from_mirror=resume_from_mirror, detach=detach,
+            keep_going=keep_going, resume_from_mirror=resume_from_mirror, detach=detach,
         ).run()  # fmt: skip
         if result.status in {"interrupted", "detached"} or phase == "inference":
             return ExperimentResult(result, None)

@@ -86,6 +86,8 @@ class ShellEvaluation:
     """Where that file was fetched from, if it was."""
     shard: Shard | None = None
     retry_failed: bool = False
+    keep_going: bool = False
+    """Go on where the first commands could not be run, all for the same reason."""
     rescore: bool = False
     """Execute the commands again where other settings were used before; those results are kept aside."""
     mirror: str | None = None
@@ -127,7 +129,7 @@ class ShellEvaluation:
             raise ConfigError("No dataset is named. Add --dataset with a file or a Hugging Face name.")
         return EvaluationPipeline(
             self._config(self._dataset(self.dataset)), phase=phase, retry_failed=self.retry_failed, reporter=reporter,
-            resume_from_mirror=self.resume_from_mirror, detach=self.detach,
+            resume_from_mirror=self.resume_from_mirror, detach=self.detach, keep_going=self.keep_going,
             samples=load_tasks(self._dataset(self.dataset), limit=self.max_samples),
             vocabulary=vocabulary or Vocabulary(summary=self._inference_summary, projection=_commands),
         )  # fmt: skip
@@ -146,6 +148,7 @@ class ShellEvaluation:
         return EvaluationPipeline(
             self._config(None), rollouts=commands, rescore=self.rescore, retry_failed=self.retry_failed,
             reporter=reporter, vocabulary=vocabulary, resume_from_mirror=self.resume_from_mirror,
+            keep_going=self.keep_going,
         )  # fmt: skip
 
     @property

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the first rows of a run lack that its rewards ask for: said before anything is asked, and paid for.
+
+    works ──▶ the first rows that are owed: is there a ground truth, is there each column? ──▶ works
+
+Only as many rows are looked at as it takes to find one that has what is asked for, and never more than a few.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from reward_kit.datasets.columns import nearest_columns
+from reward_kit.errors import ConfigError
+from reward_kit.execution.owed import Work
+from reward_kit.models import Sample
+from reward_kit.reward_call import RESOURCES, RewardCall
+from reward_kit.scoring.rewards import Rewards
+
+__all__ = ["looked_at"]
+
+_log = logging.getLogger(__name__)
+
+_MOST: Final = 20
+"""Rows that are read before the first is asked, where none of them has what a reward asks for."""
+
+
+def looked_at(works: Iterator[Work], rewards: Rewards) -> Iterator[Work]:
+    """The same works. Before the first one of a reward, an error or a warning where its rows cannot be judged."""
+    looks = {id(reward): _Look(reward.call) for reward in rewards.all}
+    held: list[Work] = []
+    for work in works:
+        held.append(work)
+        if (work.draws or work.rollouts) and (look := looks.get(id(rewards.of(work.sample.split)))) is not None:
+            look.see(work.sample)
+        if len(held) >= _MOST:
+            _say(looks)
+        looks = {name: look for name, look in looks.items() if look.lacks}
+        if any(look.rows for look in looks.values()):
+            continue
+        yield from held
+        held.clear()
+        if not looks:
+            yield from works
+    _say(looks)
+    yield from held
+
+
+class _Look:
+    """What one reward asks for, and has not been seen in a row yet."""
+
+    def __init__(self, call: RewardCall) -> None:
+        self._call = call
+        self.lacks = {*call.unfilled(RESOURCES), *(["ground_truth"] if call.wants("ground_truth") else [])}
+        self.rows = 0
+        self._columns: dict[str, object] = {}
+
+    def see(self, sample: Sample) -> None:
+        """Take account of a row."""
+        self.rows += 1
+        self._columns |= sample.columns
+        self.lacks -= sample.columns.keys() - {"ground_truth"}
+        if sample.ground_truth is not None:
+            self.lacks.discard("ground_truth")
+
+    def say(self) -> None:
+        """Raise or warn of what none of the rows had."""
+        rows = "the row" if self.rows == 1 else f"none of the first {self.rows} rows"
+        has = "has no" if self.rows == 1 else "has a"
+        for name in sorted(self.lacks - {"ground_truth"}):
+            raise ConfigError(
+                f"Reward {self._call.name!r} needs {name!r}, and {rows} {has} column of that name "
+                f"({nearest_columns(name, self._columns)}). Nothing was asked. Write "
+                f"`dataset.column_mapping={{{name}: COLUMN}}` with the column that holds it, set "
+                f"`reward.params.{name}`, or give the parameter a default."
+            )
+        if "ground_truth" in self.lacks and _reads(self._call, "ground_truth"):
+            said = (
+                f"Reward {self._call.name!r} names 'ground_truth', and {rows} {has} ground truth "
+                f"({nearest_columns('ground_truth', self._columns)}). Write "
+                "`dataset.column_mapping={ground_truth: COLUMN}` with the column that holds it."
+            )
+            if self._call.requires("ground_truth"):
+                raise ConfigError(
+                    f"{said} Nothing was asked. If the reward can do without, write `ground_truth=None` in its "
+                    "signature."
+                )
+            _log.warning("%s", said)
+        self.lacks.clear()
+
+
+def _say(looks: dict[int, _Look]) -> None:
+    for look in looks.values():
+        if look.rows:
+            look.say()
+
+
+def _reads(call: RewardCall, name: str) -> bool:
+    """Whether the reward does anything with its parameter; many name one only because all rewards do."""
+    code = getattr(inspect.unwrap(call.func), "__code__", None)
+    if code is None:
+        return True
+    used = (each.argval for each in dis.get_instructions(code) if each.opname.startswith(("LOAD", "STORE_DEREF")))
+    return any(name in value if isinstance(value, tuple) else name == value for value in used)
