@@ -36,6 +36,7 @@ from reward_kit.generation.mock_script import (
     compiled_rule,
     cut_after,
     echo_of,
+    ended_before,
     last_user_text,
     read_script,
     words_of,
@@ -108,6 +109,7 @@ class MockModelClient:
         except GenerationError as error:
             return Failure.of(error, "generate")
         message, given = (said.message(), said.finish_reason) if isinstance(said, ScriptedAnswer) else (said, None)
+        message, _ = ended_before(message, sampling.stop)
         message, cut = cut_after(message, sampling.max_tokens)
         reason = given or ("length" if cut else "tool_calls" if message.tool_calls else "stop")
         usage = Usage(completion_tokens=words_of(message))

@@ -33,7 +33,7 @@ from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 __all__ = [
     "Fault", "MockScript", "Responder", "Rule", "Script", "ScriptLike", "ScriptedAnswer", "ScriptedCall",
-    "called", "compiled_rule", "cut_after", "echo_of", "last_user_text", "read_script", "with_faults",
+    "called", "compiled_rule", "cut_after", "echo_of", "ended_before", "last_user_text", "read_script", "with_faults",
     "words_of",
 ]  # fmt: skip
 
@@ -340,6 +340,15 @@ def cut_after(message: Message, most: int | None) -> tuple[Message, bool]:
         return message, False
     last = next(islice(_WORD.finditer(message.text), most - 1, None))
     return message.model_copy(update={"content": message.text[: last.end()]}), True
+
+
+def ended_before(message: Message, stop: object) -> tuple[Message, bool]:
+    """The message up to the first of the `stop` texts that it holds, and whether it holds one."""
+    texts = [stop] if isinstance(stop, str) else stop if isinstance(stop, list | tuple) else []
+    found = [at for text in texts if isinstance(text, str) and text and (at := message.text.find(text)) >= 0]
+    if not found:
+        return message, False
+    return message.model_copy(update={"content": message.text[: min(found)]}), True
 
 
 # ── reading a script ─────────────────────────────────────────────────────────────────────────────────────────────────

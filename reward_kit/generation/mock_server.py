@@ -36,6 +36,7 @@ from reward_kit.generation.mock_script import (
     called,
     cut_after,
     echo_of,
+    ended_before,
     last_user_text,
     read_script,
     words_of,
@@ -307,7 +308,8 @@ class _Endpoint:
         most = body.get("max_tokens") or body.get("max_completion_tokens")
         choices, texts, spoken = [], [], 0
         for index, answer in enumerate(answers):
-            message, was_cut = cut_after(answer.message, most if isinstance(most, int) else None)
+            message, _ = ended_before(answer.message, body.get("stop"))
+            message, was_cut = cut_after(message, most if isinstance(most, int) else None)
             choices.append(
                 _choice(index, answer.how, message, was_cut=was_cut, with_logprobs=bool(body.get("logprobs")))
             )

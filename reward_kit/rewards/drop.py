@@ -17,7 +17,7 @@ from reward_kit.answers.final_answer import stated_answer
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["drop_reward"]
 
@@ -38,7 +38,9 @@ class _Measure(NamedTuple):
 
 
 @reward_function
-def drop_reward(messages: list[Message], *, ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
+def drop_reward(
+    messages: list[Message], *, ground_truth: Any = None, ends_at: Operator[str | None] = None, **kwargs: Any
+) -> EvaluateResult:
     """DROP's F1 of the last message's answer, from 0.0 to 1.0.
 
     The answer is what follows the last "Answer:", else what the message marks as its answer, else the message. Words
@@ -46,6 +48,8 @@ def drop_reward(messages: list[Message], *, ground_truth: Any = None, **kwargs: 
     answer without one of them gets 0.0. The ground truth is a text or number, a list of right texts (the best counts),
     or the column `answers_spans` of the data, `{"spans": [...]}`: then one span is right, and so is a list of all
     spans, separated by commas or "and". Any other ground truth gives no verdict.
+    `ends_at` is a regular expression: what follows the first line in which it is found is not read, as graders have it
+    that take the first answer.
 
     Metrics: `f1` (the score), `exact_match`; `error`.
     Cost: linear in the answer and in the references, about 50 µs.
@@ -57,7 +61,7 @@ def drop_reward(messages: list[Message], *, ground_truth: Any = None, **kwargs: 
     >>> drop_reward([{"role": "assistant", "content": "Answer: 12.0"}], ground_truth="12").score
     1.0
     """
-    reply = last_reply(messages)
+    reply = last_reply(messages, ends_at)
     if reply is None:
         return no_reply()
     try:

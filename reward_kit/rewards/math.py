@@ -20,7 +20,7 @@ from reward_kit.mathematics.numeric import Tolerance
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.numbers_in_text import numbers_in
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["answers_match", "compare_numbers", "extract_numbers", "final_answer", "math_reward", "right_answer"]
 
@@ -118,6 +118,7 @@ def math_reward(
     absolute_tolerance: float = 1e-8,
     require_units: bool = False,
     accept_unevaluated: bool = False,
+    ends_at: Operator[str | None] = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     r"""1.0 if the last message's final answer equals the ground truth, 0.0 if not.
@@ -129,7 +130,8 @@ def math_reward(
     is not worked out (`17 \cdot 23` for 391, a sum or an integral for its value) gets 0.0, unless the ground truth is
     written in the same way or `accept_unevaluated` is set; fractions, roots, powers, π, e and logarithms that have no
     simpler value are answers. An answer that cannot be read gets 0.0. If the ground truth is missing or cannot be read,
-    there is no verdict (`is_score_valid=False`).
+    there is no verdict (`is_score_valid=False`). `ends_at` is a regular expression: what follows the first line in
+    which it is found is not read, as graders have it that take the first answer.
 
     Metrics: `extracted_original_answers`, `extracted_generated_answers`, `answer_comparison`,
     `strictness_penalty_unboxed_or`, `strictness_penalty_ambiguity`, `strictness_penalty_conflicting_answers`; `error`.
@@ -144,7 +146,7 @@ def math_reward(
     >>> math_reward(reply, ground_truth="73").reason
     "Expected '73', the answer is '\\\\frac{144}{2}'."
     """
-    reply = last_reply(messages)
+    reply = last_reply(messages, ends_at)
     if reply is None:
         return no_reply("answer_comparison")
     gold = right_answer(ground_truth)

@@ -12,7 +12,7 @@ from reward_kit.answers.final_answer import last_match, spoken_end, stated_answe
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.references import as_text
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["multiple_answers_reward", "multiple_choice_reward"]
 
@@ -46,7 +46,12 @@ class _Option(NamedTuple):
 
 @reward_function
 def multiple_choice_reward(
-    messages: list[Message], *, ground_truth: Any = None, choices: Any = None, **kwargs: Any
+    messages: list[Message],
+    *,
+    ground_truth: Any = None,
+    choices: Any = None,
+    ends_at: Operator[str | None] = None,
+    **kwargs: Any,
 ) -> EvaluateResult:
     r"""1.0 if the last message chooses the option of the ground truth, 0.0 if not.
 
@@ -57,6 +62,8 @@ def multiple_choice_reward(
     `\boxed`, `####`), else after the last "the answer is", else by the only option that it names. An answer that names
     several options makes no choice. Options with the same text are one option with several labels: each label counts.
     There is no verdict if the ground truth is not an option, or if options differ only in case or punctuation.
+    `ends_at` is a regular expression: what follows the first line in which it is found is not read, as graders have it
+    that take the first answer.
 
     Metrics: `choice`, `found_choice` (whether the answer chooses at all); `error`.
     Cost: linear in the answer and in the number of options, about 50 µs.
@@ -69,7 +76,7 @@ def multiple_choice_reward(
     >>> multiple_choice_reward(reply, ground_truth=1, choices=["the sun", "the moon", "Mars"]).score
     0.0
     """
-    reply = last_reply(messages)
+    reply = last_reply(messages, ends_at)
     if reply is None:
         return no_reply()
     try:
@@ -91,14 +98,20 @@ def multiple_choice_reward(
 
 @reward_function
 def multiple_answers_reward(
-    messages: list[Message], *, ground_truth: Any = None, choices: Any = None, **kwargs: Any
+    messages: list[Message],
+    *,
+    ground_truth: Any = None,
+    choices: Any = None,
+    ends_at: Operator[str | None] = None,
+    **kwargs: Any,
 ) -> EvaluateResult:
     r"""The share of the options chosen by the last message that are right, where several are.
 
     `choices` are the options, as for `multiple_choice_reward`. The ground truth is a list of labels, texts or indices,
     or one of them. The answer names its choice in what it marks (`<answer>`, `\boxed`, `####`), else after the last
     "answer:", else anywhere. An answer that chooses nothing gets 0.0. If each chosen option is taken as equally
-    probable, the score is TruthfulQA's MC2: the probability of the right options together.
+    probable, the score is TruthfulQA's MC2: the probability of the right options together. `ends_at` is as for
+    `multiple_choice_reward`.
 
     Metrics: `precision` (the score), `recall` (the share of the right options that are chosen), `all_right` (exactly
     the right ones are chosen), `found_choice`; `error`.
@@ -110,7 +123,7 @@ def multiple_answers_reward(
     >>> result.score, result.metrics["recall"].score
     (0.5, 0.5)
     """
-    reply = last_reply(messages)
+    reply = last_reply(messages, ends_at)
     if reply is None:
         return no_reply()
     try:

@@ -100,13 +100,10 @@ def test_the_page_lists_every_benchmark() -> None:
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_benchmark_judges_right_wrong_and_malformed_answers(
-    name: str,
-    home: Path,
-    asked_hub: dict[tuple[Any, ...], list[dict[str, Any]]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def prepared(
+    name: str, home: Path, asked_hub: dict[tuple[Any, ...], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows of a benchmark's cases, put where it finds them, and the overrides that it needs."""
     cases = cases_of(name)
     if cases.get("needs") == "a sandbox":
         require_namespaces()
@@ -128,6 +125,17 @@ def test_a_benchmark_judges_right_wrong_and_malformed_answers(
         overrides.append("dataset.path_or_name=rows.jsonl")
     if "judge" in cases:
         (home / "judge.json").write_text(json.dumps(cases["judge"]), encoding="utf-8")
+    return rows, overrides
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_judges_right_wrong_and_malformed_answers(
+    name: str,
+    home: Path,
+    asked_hub: dict[tuple[Any, ...], list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows, overrides = prepared(name, home, asked_hub, monkeypatch)
     (home / "script.json").write_text(json.dumps(script_of(rows)), encoding="utf-8")
     draws = len(rows[0]["answers"])
     code = run(f"+benchmark={name}", MODEL, "generation.mock.script=script.json", f"generation.n={draws}", *overrides)
@@ -151,6 +159,74 @@ def test_a_benchmark_judges_right_wrong_and_malformed_answers(
         assert own[0]["user_query"].endswith(case.get("ends", ""))
         if "truth" in case:
             assert own[0]["ground_truth_for_eval"] == case["truth"]
+
+
+_NEXT = (
+    "\n\nPlease provide a self-contained Python script that solves the following problem in a markdown code block:\n"
+    "```\ndef doubled(n: int) -> int:\n```\n\n```python\ndef doubled(n: int) -> int:\n    return 2 * n\n```"
+)
+RUNS_ON = {
+    "drop": "\n\n---\nPassage: The Elks scored 3.\nQuestion: How many?\n\n{other}",
+    "gpqa_diamond": "\n\nAnswer the following multiple choice question.\n\nA) x\nB) y\nC) z\nD) w\n\n{other}",
+    "gsm8k": "\n\nQuestion: A shop has 9 pens and sells 4. How many are left?\nAnswer: {other}",
+    "humaneval": _NEXT,
+    "humaneval_plus": _NEXT,
+    "math_500": "\n\nSolve the following math problem step by step.\n\nWhat is 1 + 1?\n\n{other}",
+    "mbpp": "\n[DONE]\n\nYou are an expert Python programmer, and here is your task: Add.\n[BEGIN]\n{other}\n[DONE]",
+    "mbpp_plus": _NEXT,
+    "mmlu": "\n\nWhich is number 9?\nA. 9\nB. x\nC. y\nD. z\nAnswer: {other}",
+    "mmlu_pro": "\n\nQuestion: What is 1 + 1?\nOptions: A. 2\nB. 3\nAnswer: Let's think step by step. {other}",
+    "truthfulqa_mc1": "\n\nAnswer the following multiple choice question.\n\nWhich?\n\nA) x\nB) y\n\n{other}",
+    "truthfulqa_mc2": "\n\nWhich of the following answers to the question are true?\n\nA) x\nB) y\n\n{other}",
+}
+"""What a model writes that goes on after its answer: the next question of its prompt, and an answer to that."""
+
+MARKED = {name: "Answer:" for name in ("drop", "gpqa_diamond", "math_500", "truthfulqa_mc1", "truthfulqa_mc2")}
+"""How answers are marked that are ended by their mark alone."""
+
+WHOLE = {
+    "aime_24": "lighteval takes the last box, without stop texts",
+    "aime_25": "lighteval takes the last box, without stop texts",
+    "bfcl": "calls are judged, and no text",
+    "bfcl_multi_turn": "calls are judged, and no text",
+    "ifeval": "the whole text is judged",
+    "livecodebench": "its authors take the last code block",
+    "simpleqa": "a judge reads the whole text",
+}
+"""Benchmarks whose authors judge what a model goes on with, too."""
+
+
+def test_each_benchmark_says_what_becomes_of_an_answer_that_goes_on() -> None:
+    assert sorted({*RUNS_ON, *WHOLE}) == NAMES and not RUNS_ON.keys() & WHOLE.keys()
+
+
+@pytest.mark.parametrize("name", RUNS_ON)
+def test_a_model_that_goes_on_after_its_answer_is_judged_by_its_answer(
+    name: str,
+    home: Path,
+    asked_hub: dict[tuple[Any, ...], list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows, overrides = prepared(name, home, asked_hub, monkeypatch)
+    goes_on, mark, expected = RUNS_ON[name], MARKED.get(name, ""), dict[Any, Any]()
+    for position, case in enumerate(rows):
+        by_score = {score: said for said, score, *_ in reversed(case["answers"]) if mark in said}
+        if 1.0 not in by_score or len(by_score) == 1:
+            case["answers"] = [["?"], ["?"]]
+            continue
+        right, wrong = by_score[1.0], by_score[lowest := min(by_score)]
+        case["answers"] = [[said + goes_on.format(other=other)] for said, other in ((right, wrong), (wrong, right))]
+        expected |= {(position, 0): 1.0, (position, 1): pytest.approx(lowest)}
+    (home / "script.json").write_text(json.dumps(script_of(rows)), encoding="utf-8")
+    assert run(f"+benchmark={name}", MODEL, "generation.mock.script=script.json", "generation.n=2", *overrides) == 0
+    found = {
+        (line["position"], line["response_index"]): line["evaluation_score"] for line in results(mock_run(home, name))
+    }
+    assert expected and {key: found[key] for key in expected} == expected
+
+
+def mock_run(home: Path, name: str) -> Path:
+    return home / "outputs" / name / "mock"
 
 
 @pytest.mark.parametrize("name", NAMES)

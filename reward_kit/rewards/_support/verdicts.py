@@ -8,9 +8,11 @@ about, however long that is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.models import EvaluateResult, Message, MetricResult
 
 __all__ = ["check", "last_reply", "no_reply", "no_verdict", "quoted", "shortened", "wrong"]
@@ -19,9 +21,15 @@ __all__ = ["check", "last_reply", "no_reply", "no_verdict", "quoted", "shortened
 Metrics = Mapping[str, MetricResult]
 
 
-def last_reply(messages: Sequence[Message]) -> Message | None:
-    """The last message, if it is the assistant's."""
-    return messages[-1] if messages and messages[-1].role == "assistant" else None
+def last_reply(messages: Sequence[Message], ends_at: str | None = None) -> Message | None:
+    """The last message, if it is the assistant's; up to the end of the first line in which `ends_at` is found."""
+    reply = messages[-1] if messages and messages[-1].role == "assistant" else None
+    if reply is None or ends_at is None:
+        return reply
+    spoken = without_reasoning(reply.text)
+    if (found := re.search(ends_at, spoken)) is None:
+        return reply
+    return Message(role="assistant", content=spoken[: found.end()] + spoken[found.end() :].partition("\n")[0])
 
 
 def check(passed: bool, reason: str) -> MetricResult:
