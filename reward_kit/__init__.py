@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         EndpointError,
         MissingExtraError,
         RewardKitError,
+        SameFailureError,
         SandboxUnavailableError,
         StorageError,
     )
@@ -66,6 +67,7 @@ __all__ = [
     "RewardKitError",
     "Rollout",
     "RunResult",
+    "SameFailureError",
     "Sample",
     "SandboxUnavailableError",
     "StepOutput",
@@ -102,6 +104,7 @@ _HOMES = {
     "RewardKitError": "reward_kit.errors",
     "Rollout": "reward_kit.models",
     "RunResult": "reward_kit.execution.result",
+    "SameFailureError": "reward_kit.errors",
     "Sample": "reward_kit.models",
     "SandboxUnavailableError": "reward_kit.errors",
     "StepOutput": "reward_kit.models",

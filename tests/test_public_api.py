@@ -32,6 +32,7 @@ NAMES = {
     "RewardKitError",
     "Rollout",
     "RunResult",
+    "SameFailureError",
     "Sample",
     "SandboxUnavailableError",
     "StepOutput",
@@ -56,11 +57,11 @@ SIGNATURES = {
     "create_llm_resource": "llm_instance **generation",
     "evaluate": (
         "data reward *dataset *model *n *params *reward_settings *output_dir *progress *rescore *retry_failed "
-        "**settings"
+        "*keep_going **settings"
     ),
     "evaluate_async": (
         "data reward *dataset *model *n *params *reward_settings *output_dir *progress *rescore *retry_failed "
-        "**settings"
+        "*keep_going **settings"
     ),
     "load_jsonl": "file_path",
     "reward_fn_to_scorer": "reward_fn",

@@ -178,8 +178,9 @@ class RunResult:
         """A small table, for notebooks."""
         from html import escape
 
-        lines = [("status", self.status if self.reason is None else f"{self.status}: {self.reason}")]
-        lines += [*self._figures(), *self._curve(), *self._kinds_of_failure(), ("files", str(self.output_dir))]
+        lines = [*self._figures(), *self._curve(), *self._kinds_of_failure(), ("files", str(self.output_dir))]
+        status = self.status if self.reason is None else f"{self.status}: {self.reason}"
+        lines.insert(int(many_failed(self.summary) is not None), ("status", status))
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
             for label, value in lines
@@ -188,16 +189,16 @@ class RunResult:
 
     def _figures(self) -> Iterator[tuple[str, str]]:
         mean = self.summary.get("mean_score")
-        first = many_failed(self.summary)
-        if first is not None:
-            yield "failed", first.rstrip(".")
+        many = many_failed(self.summary) is not None
+        if many:
+            yield "failed", f"{self.failed:,} of {self._answers:,}"
         if mean is not None:
             yield "mean score", _shown(mean)
         if "judged" in self.summary:
             yield "judged", f"{self.judged:,} of {self._answers:,}"
         elif "rollouts" in self.summary:
             yield "answers", f"{self._answers:,}"
-        if self.failed and first is None:
+        if self.failed and not many:
             yield "failed", f"{self.failed:,}"
 
     def _curve(self) -> Iterator[tuple[str, str]]:

@@ -309,7 +309,7 @@ ANSWERED = [
     {"id": row["id"], "q": row["user_query"], "answer": "4", "other": "5", "right": "4"} for row in questions(3)
 ]
 NEEDS_TRUTH = """
-def judge(response, ground_truth):
+def judge(response, ground_truth=None):
     if ground_truth is None:
         raise ValueError("there is no ground truth")
     return float(response == ground_truth)

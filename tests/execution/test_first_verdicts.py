@@ -17,7 +17,7 @@ from reward_kit.evaluating import evaluate
 from reward_kit.execution.first_verdicts import FirstVerdicts
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout, Sample
-from tests.loopback import Loopback
+from tests.loopback.endpoint import honest, serving
 
 ROWS = [{"question": f"{n}?", "ground_truth": str(n)} for n in range(60)]
 
@@ -133,10 +133,14 @@ def test_fewer_than_twenty_and_keep_going_go_on() -> None:
 def test_what_was_judged_before_is_a_sign_that_the_reward_works(tmp_path: Path) -> None:
     state = tmp_path / "state"
     (tmp_path / "by_state.py").write_text(
-        f"import pathlib\n\ndef judge(response):\n    assert not pathlib.Path({str(state)!r}).exists()\n    return 1.0\n"
+        "import pathlib\n\ndef judge(response):\n"
+        f"    assert not pathlib.Path({str(state)!r}).exists()\n    return 1.0\n"
     )
     reward = f"{tmp_path / 'by_state.py'}:judge"
-    run: Callable[[int], Any] = lambda n: evaluate(ROWS, reward, model="mock", output_dir=tmp_path / "o", n=n)  # noqa: E731
+
+    def run(n: int) -> Any:
+        return evaluate(ROWS, reward, model="mock", output_dir=tmp_path / "o", n=n)
+
     state.touch()
     with pytest.raises(SameFailureError):
         run(1)
@@ -149,13 +153,13 @@ def test_what_was_judged_before_is_a_sign_that_the_reward_works(tmp_path: Path) 
 
 
 def test_a_model_is_not_asked_for_the_rest(tmp_path: Path) -> None:
-    with Loopback() as server:
+    with serving(honest) as server:
         with pytest.raises(SameFailureError):
             evaluate(
-                ROWS * 20, broken, model="m", api_base=server.url, output_dir=tmp_path,
+                ROWS * 20, broken, model="m", api_base=server.api_base, output_dir=tmp_path,
                 api_params={"max_concurrent_requests": 4},
             )  # fmt: skip
-        assert 20 <= server.count < 1200
+        assert 20 <= len(server.requests) < 1200
 
 
 @pytest.mark.parametrize("flags", [[], ["--quiet"]])
@@ -166,7 +170,8 @@ def test_the_command_has_an_exit_code_and_a_sentence_for_it(
     (tmp_path / "reward.py").write_text("def judge(response):\n    raise KeyError(response)\n")
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     (tmp_path / "run.yaml").write_text(
-        "dataset: {path_or_name: rows.jsonl}\ngeneration: {model_name: mock}\nreward: {function_path: reward.py:judge}\n"
+        "dataset: {path_or_name: rows.jsonl}\ngeneration: {model_name: mock}\n"
+        "reward: {function_path: reward.py:judge}\n"
         "output: {output_dir: out}\n"
     )
 

@@ -75,7 +75,7 @@ def test_a_run_without_scores_has_no_mean_and_no_interval(tmp_path: Path) -> Non
 def test_what_is_shown_is_short_rounded_and_harmless(tmp_path: Path) -> None:
     result = judged(tmp_path)
     assert repr(result) == (
-        f"RunResult(finished: mean score 0.002 (0.001–0.004), judged 7 of 8, failed 1, {str(tmp_path)!r})"
+        f"RunResult(finished: failed 1 of 8, mean score 0.002 (0.001–0.004), judged 7 of 8, {str(tmp_path)!r})"
     )
     table = result._repr_html_()
     for part in ("0.002 (0.001–0.004)", "pass@2", "0.500", "1 × score: RewardError", "it &lt;b&gt;broke"):
