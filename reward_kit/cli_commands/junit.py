@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
+from reward_kit.cli_commands.floors import Allowance
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.redaction import blot
 from reward_kit.storage.new_files import check_new_file
@@ -20,7 +21,7 @@ from reward_kit.storage.run_directory import OWN_FILES
 from reward_kit.storage.vocabularies import RUN
 
 if TYPE_CHECKING:
-    from reward_kit.cli_commands.floors import Allowance, Floor
+    from reward_kit.cli_commands.floors import Floor
     from reward_kit.config_models import RewardConfig
     from reward_kit.execution.result import RunResult
 
@@ -42,13 +43,16 @@ class Suite:
     def __init__(self, name: str, result: RunResult, reward: RewardConfig, floors: Sequence[Floor | Allowance]) -> None:
         """Take the run, the reward it was judged with, and what its figures must reach."""
         self._name, self._result, self._reward, self._floors = name, result, reward, floors
+        allowances = [floor for floor in floors if isinstance(floor, Allowance) and floor.share]
+        self._unjudged = "skipped" if any(each.shortfall(result) is None for each in allowances) else "error"
+        """What an answer is that could not be judged: an error, unless so many were allowed."""
 
     def element(self) -> Element:
         """The suite as an XML element: one test case per answer and per floor, with the counts that JUnit expects."""
         cases = [*map(self._answer, self._result.rows()), *map(self._floor, self._floors)]
         seconds = self._result.counters.seconds
         suite = Element("testsuite", name=_text(self._name), time=f"{seconds:.3f}", tests=str(len(cases)))
-        for kind, attribute in (("failure", "failures"), ("error", "errors")):
+        for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
             suite.set(attribute, str(sum(case.find(kind) is not None for case in cases)))
         suite.extend(cases)
         return suite
@@ -57,7 +61,9 @@ class Suite:
         case = self._case(f"{row['id']}[{row['response_index']}]")
         if row["status"] != "ok":
             failure = row.get("failure") or {}
-            element = SubElement(case, "error", type=_text(failure.get("type", "")), message=_text(row.get("error")))
+            element = SubElement(
+                case, self._unjudged, type=_text(failure.get("type", "")), message=_text(row.get("error"))
+            )
             element.text = _text(row.get("error"))
             return case
         score, least = row[RUN.score], self._reward.for_split(row.get("split")).pass_threshold

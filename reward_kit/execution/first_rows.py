@@ -8,7 +8,6 @@ Only as many rows are looked at as it takes to find one that has what is asked f
 
 from __future__ import annotations
 
-import dis
 import inspect
 import logging
 from collections.abc import Iterator
@@ -101,6 +100,8 @@ def _say(looks: dict[int, _Look]) -> None:
 
 def _reads(call: RewardCall, name: str) -> bool:
     """Whether the reward does anything with its parameter; many name one only because all rewards do."""
+    import dis  # here: most rows have what is asked for
+
     code = getattr(inspect.unwrap(call.func), "__code__", None)
     if code is None:
         return True

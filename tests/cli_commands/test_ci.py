@@ -115,6 +115,56 @@ def test_the_report_has_a_case_per_answer_and_per_figure(graded: Path, call: Cal
     assert found["--fail-under judged=1"] == [("failure", "judged must be at least 1, and it is 0.75.")]
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "unjudged"),
+    [
+        (["--fail-under", "mean_score=0.1"], 4, "error"),
+        (["--fail-under", "mean_score=0.1", "--allow-unjudged", "0.2"], 4, "error"),
+        (["--fail-under", "mean_score=0.1", "--allow-unjudged", "0.25"], 0, "skipped"),
+        (["--fail-under", "mean_score=0.1", "--allow-unjudged", "25%"], 0, "skipped"),
+        (["--fail-under", "mean_score=0.99", "--allow-unjudged", "1"], 4, "skipped"),
+        (["--fail-under", "mean_score=0.1", "--fail-under", "judged=0.7"], 0, "error"),
+        (["--fail-under", "judged=0.1", "--allow-unjudged", "0.1"], 4, "error"),
+        ([], 0, "error"),
+    ],
+)
+def test_an_answer_that_was_not_judged_fails_the_gate_unless_that_is_allowed(
+    graded: Path, call: Call, tmp_path: Path, options: list[str], code: int, unjudged: str
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(rows.read_text().replace('"fine"', '"broken"', 1))
+    heard = call("run", graded, "-q", "--junit", tmp_path / "report.xml", *options)
+    assert heard.code == code
+    (suite,) = ElementTree.parse(tmp_path / "report.xml").getroot()
+    found = {case.get("name"): [part.tag for part in case] for case in suite}
+    assert found["0[0]"] == [unjudged]
+    assert sum(suite.get(kind) != "0" for kind in ("errors", "skipped")) == 1
+    refused = [tag for name, tags in found.items() if str(name).startswith("--") for tag in tags]
+    assert bool(refused) is (code == 4)
+    assert ("1 of 4 answers could not be judged" in heard.err) is (code == 4 and "0.99" not in " ".join(options))
+
+
+@pytest.mark.parametrize("share", ["2", "-0.1", "x", "101%", "5%%", "nan"])
+def test_a_share_that_is_none_is_refused(graded: Path, call: Call, share: str) -> None:
+    heard = call("run", graded, "--fail-under", "judged=1", f"--allow-unjudged={share}")
+    assert heard.code == 2 and "is not a share from 0 to 1" in heard.err
+
+
+def test_an_allowance_without_a_gate_is_refused(graded: Path, call: Call) -> None:
+    heard = call("run", graded, "--allow-unjudged", "0.1")
+    assert heard.code == 2 and "--fail-under" in heard.err
+
+
+@pytest.mark.parametrize(("broken", "said"), [(0, False), (1, True)])
+def test_a_run_of_which_many_failed_says_so_first(
+    graded: Path, call: Call, tmp_path: Path, broken: int, said: bool
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(rows.read_text().replace('"fine"', '"broken"', broken))
+    first = call("run", graded).out.splitlines()[0]
+    assert (first == "1 of 4 answers failed: the figures are those of the other 3.") is said
+
+
 @pytest.mark.parametrize("started", [False, True], ids=["first", "again"])
 @pytest.mark.parametrize("name", ["results.jsonl", "Rollouts.jsonl", "manifest.json", "config.yaml", ".lock"])
 def test_a_report_takes_the_place_of_no_file_of_the_run(

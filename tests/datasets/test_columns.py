@@ -121,3 +121,33 @@ def test_a_template_that_fails_names_the_row(template: str, reason: str) -> None
 def test_a_template_that_is_none_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="not a Jinja template"):
         loaded([], prompt_template="{{ question")
+
+
+@pytest.mark.parametrize(
+    ("template", "written"),
+    [
+        ("Solve: {q}", "'Solve: {{ q }}'"), ("{q} is {a}.", "'{{ q }} is {{ a }}.'"), ("{ q }", "'{{ q }}'"),
+        (r"{q} in \boxed{a}", r"{{ q }} in"), ("{question}", "'question' is no column"),
+    ],
+)  # fmt: skip
+def test_a_template_in_single_braces_is_refused_with_the_one_to_write(template: str, written: str) -> None:
+    config = DatasetConfig.model_validate({"path_or_name": "x", "prompt_template": template})
+    with pytest.raises(ConfigError, match="single braces") as refused:
+        list(samples_from_rows([{"q": "1 + 1?", "a": "2"}], settings=config))
+    assert written in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("template", "warned"),
+    [
+        ("{{ q }} with {a}", True), (r"{{ q }} Put it in \boxed{a}.", False), ("{{ q }} {b}", False),
+        ('{{ q }} as {"a": 1}', False), (r"Put it in \boxed{a}", False), ("{% if q %}{{ q }}{% endif %}", False),
+    ],
+)  # fmt: skip
+def test_braces_beside_those_of_jinja_are_sent_and_a_column_among_them_is_said_once(
+    template: str, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = DatasetConfig.model_validate({"path_or_name": "x", "prompt_template": template})
+    samples = list(samples_from_rows([{"q": "1 + 1?", "a": "2"}] * 3, settings=config))
+    assert len(samples) == 3
+    assert sum("single braces" in record.message for record in caplog.records) == warned

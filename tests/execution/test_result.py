@@ -96,6 +96,12 @@ def test_graded_scores_without_a_threshold_have_no_pass_rates_to_show(tmp_path: 
     assert "pass@1" in judged(tmp_path, {**graded, "splits": {"code": split}})._repr_html_()
 
 
+def test_some_failures_may_be_allowed(tmp_path: Path) -> None:
+    judged(tmp_path).raise_for_failures(allow=1 / 8)
+    with pytest.raises(AnswersFailedError, match="1 of 8"):
+        judged(tmp_path).raise_for_failures(allow=0.1)
+
+
 def test_failures_are_raised_for_and_so_is_a_run_that_is_not_whole(tmp_path: Path) -> None:
     with pytest.raises(AnswersFailedError, match=r"1 of 8 answers failed \(score: RewardError\), such as: it <b>broke"):
         judged(tmp_path).raise_for_failures()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has no value, such as 0/0, anywhere in an answer: the verdict is the same both ways, whatever it stands beside."""
+"""What has no value, such as 0/0, anywhere in an answer: the verdict is the same both ways."""
 
 from __future__ import annotations
 
