@@ -28,7 +28,6 @@ from reward_kit.execution.first_verdicts import FirstVerdicts
 from reward_kit.execution.owed import Work
 from reward_kit.execution.queues import Handover, WorkQueue
 from reward_kit.execution.result import RunStatus
-from reward_kit.execution.split_rewards import unverified
 from reward_kit.execution.stages import (
     Judged,
     Made,
@@ -188,13 +187,7 @@ class Engine(ABC):
             stop.request(reason, status="failing")
             handover.drop()
 
-        first = (
-            None
-            if keep_going
-            else FirstVerdicts(
-                end_early, lambda record: reward.of(record.rollout.sample.split).call.func is not unverified
-            )
-        )
+        first = None if keep_going else FirstVerdicts(end_early, reward)
         writer = LineWriter()
         made = rollouts_output(
             rollouts, writer, self._counters, handover, groups=reward.judge_groups, beside=self._beside

@@ -26,20 +26,27 @@ _log = logging.getLogger(__name__)
 
 _MOST: Final = 20
 """Rows that are read before the first is asked, where none of them has what a reward asks for."""
+_MOST_OF_SPLITS: Final = 10_000
+"""Rows that are read to see one of each split that has a reward of its own."""
 
 
-def looked_at(works: Iterator[Work], rewards: Rewards) -> Iterator[Work]:
-    """The same works. Before the first one of a reward, an error or a warning where its rows cannot be judged."""
-    looks = {id(reward): _Look(reward.call) for reward in rewards.all}
+def looked_at(works: Iterator[Work], rewards: Rewards, *, ahead: int = _MOST_OF_SPLITS) -> Iterator[Work]:
+    """The same works. Before the first one, an error or a warning where the rows of a reward cannot be judged.
+
+    Where splits have rewards of their own, up to `ahead` works are read to see a row of each.
+    """
+    looks = {id(reward): look for reward in rewards.all if (look := _Look(reward.call)).lacks}
+    ahead = ahead if len(rewards.all) > 1 else 0
     held: list[Work] = []
     for work in works:
         held.append(work)
         if (work.draws or work.rollouts) and (look := looks.get(id(rewards.of(work.sample.split)))) is not None:
             look.see(work.sample)
-        if len(held) >= _MOST:
+        if len(held) >= max(ahead, _MOST):
             _say(looks)
+            ahead = 0
         looks = {name: look for name, look in looks.items() if look.lacks}
-        if any(look.rows for look in looks.values()):
+        if any(look.rows or ahead for look in looks.values()):
             continue
         yield from held
         held.clear()
@@ -65,6 +72,8 @@ class _Look:
         self.lacks -= sample.columns.keys() - {"ground_truth"}
         if sample.ground_truth is not None:
             self.lacks.discard("ground_truth")
+        if self.rows >= _MOST:
+            self.say()
 
     def say(self) -> None:
         """Raise or warn of what none of the rows had."""
@@ -73,7 +82,7 @@ class _Look:
         for name in sorted(self.lacks - {"ground_truth"}):
             raise ConfigError(
                 f"Reward {self._call.name!r} needs {name!r}, and {rows} {has} column of that name "
-                f"({nearest_columns(name, self._columns)}). Nothing was asked. Write "
+                f"({nearest_columns(name, self._columns)}). Write "
                 f"`dataset.column_mapping={{{name}: COLUMN}}` with the column that holds it, set "
                 f"`reward.params.{name}`, or give the parameter a default."
             )
@@ -84,10 +93,7 @@ class _Look:
                 "`dataset.column_mapping={ground_truth: COLUMN}` with the column that holds it."
             )
             if self._call.requires("ground_truth"):
-                raise ConfigError(
-                    f"{said} Nothing was asked. If the reward can do without, write `ground_truth=None` in its "
-                    "signature."
-                )
+                raise ConfigError(f"{said} If the reward can do without, write `ground_truth=None` in its signature.")
             _log.warning("%s", said)
         self.lacks.clear()
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
+from reward_kit.execution.split_rewards import unverified
 from reward_kit.models import Failure, Record
+from reward_kit.scoring.rewards import Rewards
 
 __all__ = ["FirstVerdicts"]
 
@@ -19,30 +22,44 @@ _LONGEST: Final = 300
 
 
 class FirstVerdicts:
-    """Looks at the verdicts of a run until one of them is another than the first. Nothing is looked at after that."""
+    """Looks at the verdicts of each reward until one of them is another than its first, and at none after that."""
 
-    def __init__(self, stop: Callable[[str], None], expects: Callable[[Record], bool]) -> None:
-        """`stop` is told why; a verdict on a record that nobody `expects` one for is no sign of anything."""
-        self._stop, self._expects = stop, expects
-        self._alike = 0
-        self._way: tuple[str, str] | None = None
-        self.done = False
+    def __init__(self, stop: Callable[[str], None], rewards: Rewards) -> None:
+        """`stop` is told why a run had better end."""
+        self._stop, self._rewards = stop, rewards
+        self._open = {id(each): _Alike() for each in rewards.all if each.call.func is not unverified}
+
+    @property
+    def done(self) -> bool:
         """Whether there is nothing left to look for."""
+        return not self._open
 
     def see(self, record: Record) -> None:
         """Take account of a verdict. An answer that could not be had is none."""
-        failure = record.failure
-        if self.done or record.rollout.failure is not None or (failure is not None and not self._expects(record)):
+        reward = id(self._rewards.of(record.rollout.sample.split))
+        alike, failure = self._open.get(reward), record.failure
+        if alike is None or record.rollout.failure is not None:
             return
-        way = None if failure is None else _way_of(failure)
-        if failure is None or self._way not in {None, way}:
-            self.done = True
-            return
-        self._way = way
-        self._alike += 1
-        if self._alike == _MANY:
-            self.done = True
+        if failure is None or not alike.holds(failure):
+            del self._open[reward]
+        elif alike.count == _MANY:
+            self._open.clear()
             self._stop(_sentence(failure))
+
+
+@dataclass
+class _Alike:
+    """Failures that say the same."""
+
+    count: int = 0
+    way: tuple[str, str] | None = None
+
+    def holds(self, failure: Failure) -> bool:
+        """Whether one more says the same, which is counted."""
+        way = _way_of(failure)
+        self.way = self.way or way
+        self.count += 1
+        return self.way == way
 
 
 def _way_of(failure: Failure) -> tuple[str, str]:

@@ -560,7 +560,7 @@ class EvaluationPipeline:
 def _looking(workload: Workload, reward: Rewards | None) -> Workload:
     """The workload, whose first rows are looked at before anything is asked."""
     if reward is not None:
-        workload.look = partial(looked_at, rewards=reward)
+        workload.look = partial(looked_at, rewards=reward, **({"ahead": 0} if workload.blocking else {}))
     return workload
 
 

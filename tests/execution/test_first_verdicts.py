@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from reward_kit.cli import main
+from reward_kit.config_models import RewardConfig
 from reward_kit.errors import SameFailureError
 from reward_kit.evaluating import evaluate
 from reward_kit.execution.first_verdicts import FirstVerdicts
 from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.execution.split_rewards import unverified
 from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout, Sample
+from reward_kit.scoring.rewards import Rewards, load_rewards
 from tests.loopback.endpoint import honest, serving
 
 ROWS = [{"question": f"{n}?", "ground_truth": str(n)} for n in range(60)]
@@ -52,8 +55,8 @@ def fine(response: str, ground_truth: str) -> float:
     return 1.0
 
 
-def record(number: int, failure: Failure | None, made: Failure | None = None) -> Record:
-    sample = Sample(id=str(number), messages=[Message(role="user", content="?")], position=number)
+def record(number: int, failure: Failure | None, made: Failure | None = None, split: str | None = None) -> Record:
+    sample = Sample(id=str(number), messages=[Message(role="user", content="?")], position=number, split=split)
     turns = [] if made else [Message(role="assistant", content="4")]
     rollout = Rollout(sample=sample, response_index=0, turns=turns, failure=made)
     return Record(rollout=rollout, failure=failure or made, result=None if failure or made else EvaluateResult(score=1))
@@ -63,9 +66,14 @@ def failure(message: str, kind: str = "RewardError") -> Failure:
     return Failure(stage="score", type=kind, message=message)
 
 
-def heard(records: list[Record], expects: Callable[[Record], bool] = lambda _: True) -> list[str]:
+def rewards(*splits: str, others: Callable[..., Any] = fine) -> Rewards:
+    one = [load_rewards(RewardConfig(function_path="given"), each).others for each in (others, *[fine] * len(splits))]
+    return Rewards(one[0], dict(zip(splits, one[1:], strict=True)))
+
+
+def heard(records: list[Record], judging: Rewards | None = None) -> list[str]:
     said: list[str] = []
-    first = FirstVerdicts(said.append, expects)
+    first = FirstVerdicts(said.append, judging or rewards())
     for each in records:
         first.see(each)
     return said
@@ -100,7 +108,15 @@ def test_answers_that_could_not_be_had_are_no_verdicts() -> None:
 
 
 def test_where_no_verdict_is_expected_none_is_missed() -> None:
-    assert heard([record(n, failure("no verifier")) for n in range(60)], lambda _: False) == []
+    assert heard([record(n, failure("no verifier")) for n in range(60)], rewards("hard", others=unverified)) == []
+
+
+def test_each_reward_of_a_split_is_looked_at_by_itself() -> None:
+    judged = [record(n, None, split="easy") for n in range(30)]
+    failed = [record(n, failure("it broke"), split="hard") for n in range(30, 60)]
+    mixed = [each for pair in zip(judged, failed, strict=True) for each in pair]
+    assert len(heard(mixed, rewards("easy", "hard"))) == 1
+    assert heard(mixed) == []
 
 
 @pytest.mark.parametrize("reward", [broken, no_verdict, broken_on_the_loop, broken_group])

@@ -87,6 +87,20 @@ async def test_max_tokens_cuts_after_that_many_words() -> None:
     assert (cut.message.text, cut.finish_reason) == ("one  two\nthree", "length")
 
 
+@pytest.mark.parametrize(
+    ("stop", "text"),
+    [
+        (["Question:"], "18\n\n"), (["\n"], "18"), (["x", "Question:", "\n\n"], "18"), (["1"], ""),
+        (["never"], "18\n\nQuestion: 9?"), ([""], "18\n\nQuestion: 9?"), (None, "18\n\nQuestion: 9?"),
+    ],
+)  # fmt: skip
+async def test_an_answer_ends_before_the_first_stop_text(stop: list[str] | None, text: str) -> None:
+    client = MockModelClient(MockConfig(responses=["18\n\nQuestion: 9?"]))
+    (ended,) = await client.generate(ask("?"), draws=[0], sampling=Sampling(stop=stop))
+    assert isinstance(ended, Completion)
+    assert (ended.message.text, ended.finish_reason) == (text, "stop")
+
+
 async def test_every_kth_answer_fails_and_may_be_asked_again() -> None:
     client = MockModelClient(MockConfig(fail_every=3))
     results = await client.generate(ask("?"), draws=range(7), sampling=Sampling())

@@ -208,6 +208,9 @@ def test_tool_calls_usage_log_probabilities_and_reasoning_are_sent() -> None:
         assert said["usage"] == {"prompt_tokens": 3, "completion_tokens": 3, "total_tokens": 6}
         cut = ask(server, "is it so", max_tokens=2)
         assert (text(cut), cut["choices"][0]["finish_reason"]) == ("yes it", "length")
+        for stop in (" it", ["never", " it"]):
+            ended = ask(server, "is it so", stop=stop)
+            assert (text(ended), ended["choices"][0]["finish_reason"]) == ("yes", "stop")
 
 
 def test_a_stream_adds_up_to_the_answer() -> None:
