@@ -30,21 +30,23 @@ _MOST_OF_SPLITS: Final = 10_000
 """Rows that are read to see one of each split that has a reward of its own."""
 
 
-def looked_at(works: Iterator[Work], rewards: Rewards, *, ahead: int = _MOST_OF_SPLITS) -> Iterator[Work]:
+def looked_at(works: Iterator[Work], rewards: Rewards, *, ahead: bool = True) -> Iterator[Work]:
     """The same works. Before the first one, an error or a warning where the rows of a reward cannot be judged.
 
-    Where splits have rewards of their own, up to `ahead` works are read to see a row of each.
+    Where splits have rewards of their own, it may read far `ahead` to see a row of each.
     """
-    looks = {id(reward): look for reward in rewards.all if (look := _Look(reward.call)).lacks}
-    ahead = ahead if len(rewards.all) > 1 else 0
+    looks = {id(reward): _Look(reward.call) for reward in rewards.all}
+    looks = {name: look for name, look in looks.items() if look.lacks}
+    ahead = ahead and len(rewards.all) > 1
     held: list[Work] = []
     for work in works:
         held.append(work)
-        if (work.draws or work.rollouts) and (look := looks.get(id(rewards.of(work.sample.split)))) is not None:
-            look.see(work.sample)
-        if len(held) >= max(ahead, _MOST):
+        asking = looks.get(id(rewards.of(work.sample.split))) if work.draws or work.rollouts else None
+        if asking is not None:
+            asking.see(work.sample)
+        if len(held) >= (_MOST_OF_SPLITS if ahead else _MOST):
             _say(looks)
-            ahead = 0
+            ahead = False
         looks = {name: look for name, look in looks.items() if look.lacks}
         if any(look.rows or ahead for look in looks.values()):
             continue

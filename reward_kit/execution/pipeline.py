@@ -256,7 +256,7 @@ class EvaluationPipeline:
                 end = await engine.run(
                     works, models, rollouts, results, reward,
                     blocking=workload.blocking, backlog=ledger.has_backlog, keep=keep,
-                    keep_going=self._keep_going or ledger.has_verdicts,
+                    keep_going=self._keep_going or _was_judged(directory, ledger),
                 )  # fmt: skip
             finally:
                 judging.keep()
@@ -560,7 +560,7 @@ class EvaluationPipeline:
 def _looking(workload: Workload, reward: Rewards | None) -> Workload:
     """The workload, whose first rows are looked at before anything is asked."""
     if reward is not None:
-        workload.look = partial(looked_at, rewards=reward, **({"ahead": 0} if workload.blocking else {}))
+        workload.look = partial(looked_at, rewards=reward, ahead=not workload.blocking)
     return workload
 
 
@@ -573,6 +573,12 @@ def _owe_failures_again(*journals: Journal | None) -> None:
 def _with_answers(batches: BatchStage | None, works: Iterator[Work]) -> Iterator[Work]:
     """The work without draws that batches left owed."""
     return works if batches is None else batches.only_answered(works)
+
+
+def _was_judged(directory: RunDirectory, ledger: Ledger) -> bool:
+    """Whether verdicts of earlier entries show that the rewards work; not where the last one ended for want of any."""
+    last = directory.phases[-2] if len(directory.phases) > 1 else {}
+    return last.get("status") != "failing" and ledger.has_verdicts
 
 
 def _settled(end: End, batches: BatchStage | None, rollouts: Journal, results: Journal | None) -> End:

@@ -145,7 +145,7 @@ def test_each_split_is_looked_at_with_its_own_reward() -> None:
     wrong = Read([work(n, split="easy") for n in range(300)] + [work(300, split="hard")])
     with pytest.raises(ConfigError, match="'difficulty'"):
         next(looked_at(iter(wrong), both))  # before the first is handed on
-    later = looked_at(iter(wrong), both, ahead=0)  # of a source that is far away, so much is not read beforehand
+    later = looked_at(iter(wrong), both, ahead=False)  # of a source that is far away, so much is not read beforehand
     assert next(later).sample.id == "0"
     with pytest.raises(ConfigError, match="'difficulty'"):
         list(later)

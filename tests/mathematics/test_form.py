@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reward_kit.mathematics.form import left_undone
@@ -87,7 +89,7 @@ DONE = [
 ]
 
 
-def judged(answer: str, gold: str, **settings: bool) -> float:
+def judged(answer: str, gold: str, **settings: Any) -> float:
     return math_reward([Message(role="assistant", content=rf"\boxed{{{answer}}}")], ground_truth=gold, **settings).score
 
 
