@@ -25,12 +25,12 @@ from reward_kit._version import __version__
 from reward_kit.deploy.archive import digest_of
 from reward_kit.deploy.bundle_layout import MANIFEST, PROJECT
 from reward_kit.deploy.pinned import Pinned, canonical, pin, unmet
-from reward_kit.deploy.project_imports import Imports, follow_imports, import_roots
 from reward_kit.deploy.suspicious import credential_in, is_credential_file, is_litter
 from reward_kit.errors import DeployError
 from reward_kit.redaction import secret_paths
 from reward_kit.reward_call import RESOURCES, RewardCall, wants
 from reward_kit.reward_names import reward_path
+from reward_kit.utils.project_imports import Imports, follow_imports, import_roots
 
 __all__ = ["Bundle", "BundleSource", "LeftOut", "bundle_of", "make_bundle"]
 
@@ -105,6 +105,8 @@ def bundle_of(
     """The bundle of a program that begins in these files; `roots` are where its modules are looked for first."""
     project = source.project.resolve()
     imports = follow_imports(entries, import_roots(project, *roots))
+    for file, problem in imports.unreadable.items():
+        raise DeployError(f"{str(file)!r} is not Python that can be read: {problem}. Correct it.")
     included, left_out = _included(source, project)
     pinned = pin(source.requirements, extras=extras)
     _check_requirements(imports, pinned, project)

@@ -10,8 +10,8 @@ from pathlib import Path
 from reward_kit.deploy.bundle import Bundle, BundleSource, bundle_of
 from reward_kit.deploy.bundle_layout import MANIFEST, PROJECT
 from reward_kit.deploy.dockerfile import dockerfile
-from reward_kit.deploy.project_imports import import_roots
 from reward_kit.errors import DeployError
+from reward_kit.utils.project_imports import import_roots
 
 __all__ = ["McpServer", "mcp_image"]
 

@@ -13,8 +13,8 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from typing import NamedTuple
 
 from reward_kit._version import __version__
-from reward_kit.deploy.project_imports import Outside
 from reward_kit.errors import DeployError
+from reward_kit.utils.project_imports import Outside
 
 __all__ = ["Pinned", "own_requirement", "pin", "unmet"]
 

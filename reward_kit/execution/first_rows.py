@@ -35,9 +35,9 @@ def looked_at(works: Iterator[Work], rewards: Rewards, *, ahead: bool = True) ->
 
     Where splits have rewards of their own, it may read far `ahead` to see a row of each.
     """
-    looks = {id(reward): _Look(reward.call) for reward in rewards.all}
+    looks = {id(reward): _Look(reward.call) for reward in rewards.named.values()}
     looks = {name: look for name, look in looks.items() if look.lacks}
-    ahead = ahead and len(rewards.all) > 1
+    ahead = ahead and len(rewards.named) > 1
     held: list[Work] = []
     for work in works:
         held.append(work)

@@ -27,7 +27,7 @@ class FirstVerdicts:
     def __init__(self, stop: Callable[[str], None], rewards: Rewards) -> None:
         """`stop` is told why a run had better end."""
         self._stop, self._rewards = stop, rewards
-        self._open = {id(each): _Alike() for each in rewards.all if each.call.func is not unverified}
+        self._open = {id(each): _Alike() for each in rewards.named.values() if each.call.func is not unverified}
 
     @property
     def done(self) -> bool:

@@ -22,7 +22,7 @@ from reward_kit.config_models import (
     without_unused,
 )
 from reward_kit.datasets import RolloutStream
-from reward_kit.errors import ConfigError, RewardKitError
+from reward_kit.errors import ConfigError, RewardKitError, StorageError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.engine import End, Engine, Reporter
 from reward_kit.execution.finish import check_copies, finish, interim_summary
@@ -40,7 +40,7 @@ from reward_kit.generation.stack import ModelStack
 from reward_kit.inherited_config import remark, take
 from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
-from reward_kit.scoring.rewards import Rewards, load_rewards
+from reward_kit.scoring.rewards import Reward, Rewards, load_rewards
 from reward_kit.storage.batch_journal import BatchJournal
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
@@ -52,6 +52,7 @@ from reward_kit.storage.run_directory import (
     free_place,
     held_by,
     line_numbers,
+    other_files,
     refuse_cut,
     set_run_aside,
 )
@@ -73,7 +74,7 @@ _JUDGE_THE_REST = (
     "To judge only what is left, say so with `reward-kit doctor {!r} --mend`."
 )
 _OTHER_DIRECTORY = "Choose another place with `output.output_dir=…`"
-_OR_RESCORE = "Choose another place with `output.output_dir=…`, or judge the old rollouts again with `rescore`."
+_OR_RESCORE = "Judge the old rollouts again with `rescore`, or choose another place with `output.output_dir=…`."
 
 
 class _Claim(NamedTuple):
@@ -205,7 +206,9 @@ class EvaluationPipeline:
         if self._overwrite or self._begins_anew(directory, self._facts(workload)):
             directory = RunDirectory.seen_from_outside(free_place(place))  # as if nothing were there
         rollouts, results = self._claims(reward)
-        anew = self._rescore and results is not None and directory.holds_other_results(results.digest)
+        anew = self._rescore and results is not None and not self._goes_on(directory, results, reward)
+        if not anew:
+            anew = _refuse_other_files(directory, reward)
         for claim in (rollouts, None if anew else results):
             if claim is None or directory.is_bound(claim.which, claim.digest, claim.settings, advice=claim.advice):
                 continue
@@ -508,9 +511,18 @@ class EvaluationPipeline:
         for claim in self._claims(reward):
             if claim is None:
                 continue
-            if claim.which == "results" and self._rescore:
-                directory.set_results_aside(claim.digest)
+            if claim.which == "results" and self._rescore and not self._goes_on(directory, claim, reward):
+                directory.set_results_aside()
+            if claim.which == "results" and _refuse_other_files(directory, reward):
+                directory.set_worthless_aside("results")
             directory.claim(claim.which, claim.digest, claim.settings, advice=claim.advice)
+        for split, each in _named(reward):
+            each.opened.tell(partial(_note_opened, directory, split, each.opened.project.root))
+
+    def _goes_on(self, directory: RunDirectory, claim: _Claim, reward: Rewards | None) -> bool:
+        """Whether `rescore` goes on with a judging that was cut off: nothing that it depends on has changed."""
+        same = directory.was_cut_off_judging(claim.digest, claim.settings)
+        return same and not _other_files(directory, reward)
 
     def _begins_anew(self, directory: RunDirectory, facts: Mapping[str, Any]) -> bool:
         """Whether the data were changed, or are read in another way, since an attempt that is worth nothing."""
@@ -562,6 +574,43 @@ def _looking(workload: Workload, reward: Rewards | None) -> Workload:
     if reward is not None:
         workload.look = partial(looked_at, rewards=reward, ahead=not workload.blocking)
     return workload
+
+
+def _named(reward: Rewards | None) -> Collection[tuple[str, Reward]]:
+    return () if reward is None else reward.named.items()
+
+
+def _other_files(directory: RunDirectory, reward: Rewards | None) -> list[str]:
+    """The files that a reward opened when it judged, and that are no longer what they were."""
+    return [
+        name
+        for split, each in _named(reward)
+        for name, digest in directory.opened.get(split, {}).items()
+        if digest is not None and each.opened.project.digest(name) != digest
+    ]
+
+
+def _refuse_other_files(directory: RunDirectory, reward: Rewards | None) -> bool:
+    """Refuse results that depend on files which have changed since. True where they are worth nothing anyway."""
+    files = _other_files(directory, reward)
+    if files and not directory.is_worthless("results"):
+        raise StorageError(other_files(directory.path, files, _OR_RESCORE))
+    return bool(files)
+
+
+def _note_opened(directory: RunDirectory, split: str, root: Path, told: Mapping[str, str | None]) -> None:
+    """Keep what a reward opened, as it was first; what is in the run directory is our own."""
+    inside = directory.path.resolve()
+    files = {name: digest for name, digest in told.items() if inside not in (root / name).resolve().parents}
+    known = directory.opened.get(split, {})
+    for name, digest in files.items():
+        if digest is not None and known.get(name, digest) not in (digest, None):
+            _log.warning(
+                "%r has changed while the run judged with it. To judge all answers alike, run again with `rescore`.",
+                name,
+            )
+    if files:
+        directory.note_opened(split, files)
 
 
 def _owe_failures_again(*journals: Journal | None) -> None:

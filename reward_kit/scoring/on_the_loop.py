@@ -20,6 +20,7 @@ from reward_kit.utils.tasks import end, is_ended, shrug_off
 
 if TYPE_CHECKING:
     from reward_kit.generation.judge import JudgeUse
+    from reward_kit.scoring.opened import Opened
     from reward_kit.scoring.worlds import Worlds
 
 __all__ = ["OnTheLoop", "each_alone"]
@@ -41,11 +42,14 @@ class OnTheLoop:
         resources: Mapping[str, Any],
         setting: str = "reward.timeout",
         worlds: Worlds | None = None,
+        opened: Opened | None = None,
     ) -> None:
         """So many calls at a time, each within `timeout` seconds; `setting` is what would give it more.
 
-        `worlds` opens what a reward that asks for an agent's world is handed with each rollout.
+        `worlds` opens what a reward that asks for an agent's world is handed with each rollout. `opened` is told which
+        files the reward opens.
         """
+        self._opened = opened
         self._worlds = worlds
         self.concurrency = concurrency
         self.judge_use: JudgeUse | None = resources["judge"].use if "judge" in resources else None
@@ -69,8 +73,14 @@ class OnTheLoop:
         if not self._groups and len(rollouts) > 1:
             return await each_alone(self.score, rollouts)
         task = self._current_task()
+        opened = self._opened
+        if opened is not None:
+            opened.here.join()
         async with self._free:
-            return await self._judge_within(task, rollouts)
+            verdicts = await self._judge_within(task, rollouts)
+        if opened is not None:
+            opened.look()
+        return verdicts
 
     def _current_task(self) -> asyncio.Task[Any]:
         task = asyncio.current_task(self._loop)  # a third of what it costs where it has to find the loop

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from reward_kit.errors import ItemError, RewardError, RewardKitError, RewardTimeoutError, message_of
@@ -18,9 +18,12 @@ __all__ = ["judged_by", "too_slow", "verdicts_of"]
 
 async def judged_by(
     pool: WorkerPool, call: RewardCall, groups: Sequence[Sequence[Rollout]], *, until: float,
-    setting: str = "reward.timeout",
+    setting: str = "reward.timeout", heard: Callable[[Outcome], Outcome] | None = None,
 ) -> list[Sequence[Verdict] | None]:  # fmt: skip
-    """The verdicts on the rollouts of each call; None where there were none at the time `until` (monotonic)."""
+    """The verdicts on the rollouts of each call; None where there were none at the time `until` (monotonic).
+
+    `heard` takes from an outcome what came with it.
+    """
     judged: list[Sequence[Verdict] | None] = [None] * len(groups)
     calls: list[tuple[Arguments]] = []
     places: list[int] = []
@@ -32,7 +35,7 @@ async def judged_by(
             judged[place] = [Failure.of(error, "score")] * len(rollouts)
     for place, outcome in zip(places, await pool.submit_all(calls, until=until), strict=True):
         if outcome is not None:
-            judged[place] = verdicts_of(outcome, call.name, len(groups[place]), setting)
+            judged[place] = verdicts_of(heard(outcome) if heard else outcome, call.name, len(groups[place]), setting)
     return judged
 
 

@@ -12,6 +12,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from reward_kit.config_models import RewardConfig, SandboxConfig
@@ -19,8 +20,11 @@ from reward_kit.errors import ConfigError
 from reward_kit.reward_call import RewardCall
 from reward_kit.reward_names import is_address
 from reward_kit.scoring import defaults
+from reward_kit.scoring.extras import versions_of
+from reward_kit.scoring.opened import Opened, watched_import
 from reward_kit.scoring.worker_call import WorkerCall
 from reward_kit.utils.module_loader import loading_within
+from reward_kit.utils.project_files import Project, loose_values, project_of
 from reward_kit.utils.source_digest import source_digest
 
 if TYPE_CHECKING:
@@ -37,24 +41,34 @@ class Reward:
         self._given = function or _remote(config)
         self.config = config
         try:
-            with _loading(config), loading_within(self.loading_seconds):
+            with _loading(config), loading_within(self.loading_seconds), watched_import(config.function_path):
                 self.call = RewardCall(self._given or config.function_path, config.params, config.invalid)
         except ImportError as error:
             raise ConfigError(f"The reward cannot be loaded: {error}") from error
-        self._source = "" if self.is_remote else source_digest(self.call.function)
+        self.opened = Opened(Project(Path.cwd(), {}) if self.is_remote else project_of(self.call.function), config)
+        self._source, self._values = "", {}
+        if not self.is_remote:
+            self._source, self._values = source_digest(self.call.function), loose_values(self.call.function)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What makes it this reward: its name and a digest of the file that defines it, or where it is served.
+        """What makes it this reward: its name, digests of its code, and the packages that decide its verdicts.
 
-        The same name with other source is another reward.
+        The same name with other source is another reward. Of one that is served, what its server says.
         """
         if self.is_remote:
             remote: Any = self.call.func
             told = remote.identity
             return {**told, "reward.params": {**self.config.params, **told.get("reward.params", {})}}
         name = self.call.name.replace(":", ".").rpartition(".")[2]
-        return {"reward.function": name, "reward.source": self._source, "reward.params": self.config.params}
+        return {
+            "reward.function": name,
+            "reward.source": self._source,
+            "reward.files": dict(self.opened.project.files),
+            "reward.values": self._values,
+            "reward.extras": versions_of(self.opened.project),
+            "reward.params": self.config.params,
+        }
 
     @property
     def is_remote(self) -> bool:
@@ -93,10 +107,11 @@ class Reward:
             resources = partial(own_resources, sandbox, names)
         config = self.config
         if self._given is not None:
-            return partial(WorkerCall, self._given, config.params, resources, on_invalid=config.invalid)
+            return partial(WorkerCall, self._given, config.params, resources, on_invalid=config.invalid, watch=True)
         return partial(
-            WorkerCall, config.function_path, config.params, resources, self.loading_seconds, on_invalid=config.invalid
-        )
+            WorkerCall, config.function_path, config.params, resources, self.loading_seconds,
+            on_invalid=config.invalid, watch=True,
+        )  # fmt: skip
 
 
 def _remote(config: RewardConfig) -> RemoteReward | None:
@@ -132,24 +147,24 @@ class Rewards:
         self.others = others
         self.by_split = dict(by_split or {})
 
-    @property
-    def all(self) -> list[Reward]:
-        """Each of them, those of the splits last."""
-        return [self.others, *self.by_split.values()]
-
     def of(self, split: str | None) -> Reward:
         """The one that judges samples of this split."""
         return self.others if split is None else self.by_split.get(split, self.others)
 
     @property
+    def named(self) -> dict[str, Reward]:
+        """Each of them by its split; the one for all others by no name."""
+        return {"": self.others, **self.by_split}
+
+    @property
     def are_remote(self) -> bool:
         """Whether one of them is served somewhere: verdicts may have been paid for."""
-        return any(reward.is_remote for reward in self.all)
+        return any(reward.is_remote for reward in self.named.values())
 
     @property
     def judge_groups(self) -> bool:
         """Whether one of them judges all rollouts of a sample at once; the rollouts of all samples go together then."""
-        return any(reward.judges_groups for reward in self.all)
+        return any(reward.judges_groups for reward in self.named.values())
 
 
 def load_rewards(config: RewardConfig, function: Callable[..., Any] | None = None) -> Rewards:

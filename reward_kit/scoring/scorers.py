@@ -22,12 +22,15 @@ from reward_kit.reward_call import RESOURCES, RewardCall
 from reward_kit.scoring import defaults
 from reward_kit.scoring.loop_watch import LoopWatch
 from reward_kit.scoring.on_the_loop import OnTheLoop, each_alone
+from reward_kit.scoring.opened import Opened
 from reward_kit.scoring.outcomes import judged_by, verdicts_of
 from reward_kit.scoring.resources import open_resources
 from reward_kit.scoring.rewards import Reward, Rewards
+from reward_kit.scoring.worker_call import WithNews
 from reward_kit.scoring.worlds import open_worlds
+from reward_kit.utils.opened_files import Noted
 from reward_kit.utils.tasks import hidden_tasks
-from reward_kit.workers import WorkerPool
+from reward_kit.workers import Done, Outcome, WorkerPool
 
 if TYPE_CHECKING:
     from reward_kit.generation.budget import Budget
@@ -109,7 +112,7 @@ async def open_scorer(
         open_worlds(call, agent, sandbox) as worlds,
     ):
         if call.is_async and not config.isolate:
-            scorer = OnTheLoop(call, reward.timeout, concurrency, resources, worlds=worlds)
+            scorer = OnTheLoop(call, reward.timeout, concurrency, resources, worlds=worlds, opened=reward.opened)
             with LoopWatch(min(reward.timeout, defaults.LOOP_PATIENCE_SECONDS), scorer.log_blockage), hidden_tasks():
                 yield scorer
             return
@@ -126,7 +129,7 @@ async def open_scorer(
     )
     backend = await _backend(reward, sandbox)
     async with pool:
-        yield InWorkers(call, pool, size * defaults.QUEUED_PER_WORKER, backend)
+        yield InWorkers(call, pool, size * defaults.QUEUED_PER_WORKER, backend, reward.opened)
 
 
 def _usual_concurrency(reward: Reward) -> int:
@@ -154,8 +157,15 @@ class InWorkers:
     judge_use: JudgeUse | None = None
     is_paid = False
 
-    def __init__(self, call: RewardCall, pool: WorkerPool, concurrency: int, sandbox: str | None = None) -> None:
-        """Have the workers of `pool`, each of which has a `WorkerCall` of the reward, judge."""
+    def __init__(
+        self, call: RewardCall, pool: WorkerPool, concurrency: int, sandbox: str | None = None,
+        opened: Opened | None = None,
+    ) -> None:  # fmt: skip
+        """Have the workers of `pool`, each of which has a `WorkerCall` of the reward, judge.
+
+        `opened` is told which files they open.
+        """
+        self._opened = opened
         self.concurrency = concurrency
         self.sandbox = sandbox
         self._call = call
@@ -170,11 +180,20 @@ class InWorkers:
             arguments = self._call.arguments_of(rollouts, plain=True)
         except ItemError as error:
             return [Failure.of(error, "score")] * len(rollouts)
-        return verdicts_of(await self._pool.submit((arguments,), {}), self._call.name, len(rollouts))
+        outcome = self._heard(await self._pool.submit((arguments,), {}))
+        return verdicts_of(outcome, self._call.name, len(rollouts))
+
+    def _heard(self, outcome: Outcome) -> Outcome:
+        """The outcome without the files that came with it."""
+        if type(outcome) is not Done or type(outcome.value) is not WithNews:
+            return outcome
+        if self._opened is not None:
+            self._opened.note(Noted(outcome.value.read, outcome.value.written))
+        return Done(outcome.value.value)
 
     async def judge_all(self, groups: Sequence[Sequence[Rollout]], *, until: float) -> list[Sequence[Verdict] | None]:
         """The verdicts on the rollouts of each call; None where there were none at the time `until` (monotonic)."""
-        return await judged_by(self._pool, self._call, groups, until=until)
+        return await judged_by(self._pool, self._call, groups, until=until, heard=self._heard)
 
 
 # ── by split ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,8 +13,9 @@ from reward_kit.errors import ItemError, RewardError, RewardKitError
 from reward_kit.models import EvaluateResult, Failure, Rollout, Verdict
 from reward_kit.reward_call import Arguments, OnInvalid, RewardCall, size_of, unshared
 from reward_kit.utils.module_loader import loading_within
+from reward_kit.utils.opened_files import OpenedFiles
 
-__all__ = ["OpenResources", "PlainVerdict", "Unusable", "WorkerCall", "verdicts", "verdicts_async"]
+__all__ = ["OpenResources", "PlainVerdict", "Unusable", "WithNews", "WorkerCall", "verdicts", "verdicts_async"]
 
 
 def verdicts(
@@ -72,6 +73,14 @@ class Unusable(NamedTuple):
     message: str
 
 
+class WithNews(NamedTuple):
+    """What a call came to, and the files that were read and written in this process and not told of before."""
+
+    value: list[PlainVerdict] | Unusable
+    read: list[str]
+    written: list[str]
+
+
 class WorkerCall:
     """A reward as a function of plain data: the arguments of a call in, its verdicts out."""
 
@@ -84,11 +93,16 @@ class WorkerCall:
         *,
         shared: bool = False,
         on_invalid: OnInvalid = "failure",
+        watch: bool = False,
     ) -> None:
         """Take the reward, or its import path, which must load in time; its params; and what gives its resources.
 
         `shared`: calls may be handed the same objects, and are handed copies, because a reward may change them.
+        `watch`: say which files were opened in this process.
         """
+        self._opened = OpenedFiles()
+        if watch:
+            self._opened.watch_everywhere()
         if loading_seconds is None:
             self._call = RewardCall(reward, params, on_invalid)
         else:
@@ -97,8 +111,15 @@ class WorkerCall:
         self._resources = resources
         self._shared = shared
 
-    def __call__(self, arguments: Arguments) -> list[PlainVerdict] | Unusable:
-        """One verdict per answer, as plain data; `Unusable` where the reward cannot work at all."""
+    def __call__(self, arguments: Arguments) -> list[PlainVerdict] | Unusable | WithNews:
+        """One verdict per answer, as plain data; `Unusable` where the reward cannot work at all.
+
+        Where files were opened that nobody was told of, they come with it.
+        """
+        judged = self._judged(arguments)
+        return WithNews(judged, *self._opened.take()) if self._opened.has_news else judged
+
+    def _judged(self, arguments: Arguments) -> list[PlainVerdict] | Unusable:
         try:
             resources = None if self._resources is None else self._resources()
             given = unshared(arguments) if self._shared else arguments

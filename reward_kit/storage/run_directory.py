@@ -38,8 +38,8 @@ from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed
 from reward_kit.utils.clock import now
 
 __all__ = [
-    "RunDirectory", "check_config", "digest_of", "free_place", "held_by", "line_numbers", "read_document", "refuse_cut",
-    "set_run_aside", "unfinished",
+    "RunDirectory", "changed_files", "check_config", "digest_of", "free_place", "held_by", "line_numbers",
+    "other_files", "read_document", "refuse_cut", "set_run_aside", "unfinished",
 ]  # fmt: skip
 
 ROLLOUTS = "rollouts.jsonl"
@@ -216,23 +216,34 @@ class RunDirectory:
         of worth was made, nothing is bound: a wrong model name, or a wrong column, can be corrected. What was made with
         it is set aside.
         """
+        known = self._bound(which)
         if self.is_bound(which, digest, settings, advice=advice):
+            if known["digest"] != digest:  # an older version noted less
+                known.update({"digest": digest, "settings": dict(settings)})
+                self.write_manifest()
             return True
         if self.is_claimed(which):
             self.set_worthless_aside(which)
-        self._manifest.setdefault("digests", {})[which] = {"digest": digest, "settings": dict(settings)}
+        begun = {"since": len(self.phases)} if self.phases else {}
+        claim = {"digest": digest, "settings": dict(settings), **begun}
+        self._manifest.setdefault("digests", {})[which] = claim
         self.write_manifest()
         return False
 
     def is_bound(self, which: str, digest: str, settings: Mapping[str, Any], *, advice: str) -> bool:
         """Whether they are bound to `digest`; False while they are free, an error when bound to another."""
-        known = self._manifest.get("digests", {}).get(which)
-        if known is None or (known["digest"] != digest and self.is_worthless(which)):
+        known = self._bound(which)
+        if not known:
             return False
-        if known["digest"] != digest:
-            changed = _changed(known["settings"], settings)
-            raise StorageError(f"{str(self.path)!r} holds {which} made with other settings ({changed}). {advice}")
-        return True
+        if _is_same(known, digest, settings):
+            return True
+        if self.is_worthless(which):
+            return False
+        raise StorageError(_refusal(self.path, which, known["settings"], settings, advice))
+
+    def _bound(self, which: str) -> dict[str, Any]:
+        bound: dict[str, Any] = self._manifest.get("digests", {}).get(which, {})
+        return bound
 
     def is_claimed(self, which: str) -> bool:
         """Whether they are bound to anything."""
@@ -244,23 +255,38 @@ class RunDirectory:
         claims: dict[str, Any] = RunDirectory(path)._read_manifest().get("digests", {})
         return claims
 
-    def set_results_aside(self, digest: str) -> Path | None:
-        """For re-scoring: unless they were made with `digest`, move the old results aside and release their claim."""
-        if not self.holds_other_results(digest):
-            return None
-        known = self._manifest["digests"]["results"]
-        kept = self._free_name(f"results.{known['digest'][:8]}")
-        if self.results_path.exists():
+    def set_results_aside(self) -> Path | None:
+        """For re-scoring: move the results aside and release their claim; where they are now."""
+        known = self._bound("results")
+        kept = self._free_name(f"results.{known.get('digest', 'unbound')[:8]}")
+        is_there = self.results_path.exists()
+        if is_there:
             self.results_path.rename(kept)
-        del self._manifest["digests"]["results"]
+        self._manifest.get("digests", {}).pop("results", None)
         self._manifest.get("holds", {}).pop(RESULTS, None)
         self.write_manifest()
-        return kept
+        return kept if is_there else None
 
-    def holds_other_results(self, digest: str) -> bool:
-        """Whether the results here are bound to another digest."""
-        known = self._manifest.get("digests", {}).get("results")
-        return known is not None and known["digest"] != digest
+    def was_cut_off_judging(self, digest: str, settings: Mapping[str, Any]) -> bool:
+        """Whether the results are bound to `digest`, and no entry since then has judged to its end."""
+        known = self._bound("results")
+        judging = [entry for entry in self.phases[known.get("since", 0) :] if entry["phase"] != "inference"]
+        unfinished = bool(judging) and all(entry["status"] != "finished" for entry in judging)
+        return unfinished and _is_same(known, digest, settings)
+
+    @property
+    def opened(self) -> dict[str, dict[str, str | None]]:
+        """By reward, the files that it opened when the results were judged: their digests, None where it wrote, too."""
+        opened: dict[str, dict[str, str | None]] = self._bound("results").get("opened", {})
+        return opened
+
+    def note_opened(self, reward: str, files: Mapping[str, str | None]) -> None:
+        """Keep which files a reward opened to judge; of one that is known, what it was first. Ours are left out."""
+        known = self._bound("results").setdefault("opened", {}).setdefault(reward, {})
+        new = {name: digest for name, digest in files.items() if digest is None or name not in known}
+        if any(known.get(name, "") != digest for name, digest in new.items()):
+            known.update(new)
+            self.write_manifest()
 
     def begin_phase(self, phase: str, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Note that a phase has begun; the entry returned is completed by `end_phase`."""
@@ -427,6 +453,53 @@ def _is_ok(line: Mapping[str, Any]) -> bool:
 
 def _is_from_model(line: Mapping[str, Any]) -> bool:
     return bool(line.get("cost")) or (_is_ok(line) and line.get("model") is not None)
+
+
+_LATER = ("reward.files", "reward.values", "reward.extras")
+"""What manifests of older versions do not know of a reward. Where it is missing, it is no difference."""
+
+
+def _is_same(known: Mapping[str, Any], digest: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a claim is of these settings, as far as the version that made it noted them."""
+    return known["digest"] in (digest, digest_of(_as_noted(known["settings"], settings)))
+
+
+def _as_noted(before: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name in before or not name.endswith(_LATER)}
+
+
+def _refusal(path: Path, which: str, before: Mapping[str, Any], after: Mapping[str, Any], advice: str) -> str:
+    noted = _as_noted(before, after)
+    files = changed_files(before, after)
+    others = {name: value for name, value in noted.items() if not (files and name.endswith(_OF_FILES))}
+    then = {name: value for name, value in before.items() if not (files and name.endswith(_OF_FILES))}
+    changed = _changed(then, others)
+    if files and changed == "unknown":
+        return other_files(path, files, advice)
+    told = ", ".join([*(f"{name!r} has changed" for name in files), changed])
+    return f"{str(path)!r} holds {which} made with other settings ({told}). {advice}"
+
+
+_OF_FILES = ("reward.source", "reward.files")
+
+
+def other_files(path: Path, files: Sequence[str], advice: str) -> str:
+    """What is said where files are no longer what they were when results were made."""
+    named = f"{', '.join(map(repr, files[:-1]))} and {files[-1]!r} have" if len(files) > 1 else f"{files[0]!r} has"
+    return f"{named} changed since the results in {str(path)!r} were made. {advice}"
+
+
+def changed_files(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The files of rewards that are others than they were. Of an older version, only the reward's own is known."""
+    found: dict[str, None] = {}
+    for name in (name for name in after if name.endswith("reward.files")):
+        now, then = after[name], before.get(name)
+        source = name.replace("reward.files", "reward.source")
+        if then is None:
+            found |= dict.fromkeys(list(now)[:1] if before.get(source) != after.get(source) else ())
+        else:
+            found |= dict.fromkeys(file for file in [*now, *then] if now.get(file) != then.get(file))
+    return list(found)
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-__all__ = ["source_digest"]
+__all__ = ["source_digest", "source_of", "stable_bytes"]
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 """Types whose `repr` says everything, and says it the same way in every process."""
@@ -32,17 +32,21 @@ def source_digest(obj: Any) -> str:
 
 def _parts(obj: Any) -> Iterable[bytes]:
     if isinstance(obj, functools.partial):
-        yield from (b"partial", _stable(obj.args), _stable(obj.keywords))
+        yield from (b"partial", stable_bytes(obj.args), stable_bytes(obj.keywords))
         yield from _parts(obj.func)
         return
     definition = _definition(obj)
     name = definition.__qualname__ if hasattr(definition, "__qualname__") else type(definition).__qualname__
-    source = _source_of(definition)
+    source = source_of(definition)
     yield name.encode()
     yield source if source is not None else f"{definition.__module__}".encode()
     if isinstance(definition, FunctionType) and (source is None or "<" in name):
-        yield from (_stable(definition.__code__), _stable(definition.__defaults__), _stable(definition.__kwdefaults__))
-        yield _stable([_cell(cell) for cell in definition.__closure__ or ()])
+        yield from (
+            stable_bytes(definition.__code__),
+            stable_bytes(definition.__defaults__),
+            stable_bytes(definition.__kwdefaults__),
+        )
+        yield stable_bytes([_cell(cell) for cell in definition.__closure__ or ()])
 
 
 def _definition(obj: Any) -> Any:
@@ -53,7 +57,8 @@ def _definition(obj: Any) -> Any:
     return obj if hasattr(obj, "__qualname__") else type(obj)
 
 
-def _source_of(definition: Any) -> bytes | None:
+def source_of(definition: Any) -> bytes | None:
+    """The whole file that defines a function or a class; None where there is none."""
     file = definition.__code__.co_filename if isinstance(definition, FunctionType) else _module_file(definition)
     try:
         return Path(file).read_bytes() if file else None
@@ -73,16 +78,20 @@ def _cell(cell: Any) -> Any:
         return None
 
 
-def _stable(value: Any) -> bytes:
+def stable_bytes(value: Any) -> bytes:
     """Bytes that are the same in every process for the same plain value; other objects are described by their type."""
     if isinstance(value, CodeType):
-        return b"code" + value.co_code + _stable([*value.co_consts, value.co_names, value.co_varnames])
+        return b"code" + value.co_code + stable_bytes([*value.co_consts, value.co_names, value.co_varnames])
     if isinstance(value, (tuple, list)):
-        return b"[" + b",".join(map(_stable, value)) + b"]"
+        return b"[" + b",".join(map(stable_bytes, value)) + b"]"
     if isinstance(value, (set, frozenset)):
-        return b"{" + b",".join(sorted(map(_stable, value))) + b"}"
+        return b"{" + b",".join(sorted(map(stable_bytes, value))) + b"}"
     if isinstance(value, Mapping):
-        return b"{" + b",".join(sorted(_stable(key) + b":" + _stable(item) for key, item in value.items())) + b"}"
+        return (
+            b"{"
+            + b",".join(sorted(stable_bytes(key) + b":" + stable_bytes(item) for key, item in value.items()))
+            + b"}"
+        )
     if isinstance(value, FunctionType):
         return source_digest(value).encode()
     kind = type(value)

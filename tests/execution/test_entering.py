@@ -126,7 +126,7 @@ def test_edited_reward_source_is_refused_and_rescored_on_request(tmp_path: Path)
     run(told)
     before = lines(tmp_path / "run" / "results.jsonl")
     reward.write_text("def f(messages, **kwargs):\n    return 0.75\n")
-    with pytest.raises(StorageError, match=r"reward\.source.*`rescore`"):
+    with pytest.raises(StorageError, match=r"'mine.py' has changed.*`rescore`"):
         run(told)
     assert lines(tmp_path / "run" / "results.jsonl") == before
     result = run(told, rescore=True)
@@ -137,12 +137,14 @@ def test_edited_reward_source_is_refused_and_rescored_on_request(tmp_path: Path)
     assert run(told).mean_score == 0.75, "entering again with the new reward is welcome now"
 
 
-def test_rescoring_with_the_same_reward_does_nothing(tmp_path: Path) -> None:
+def test_rescoring_with_the_same_reward_judges_again(tmp_path: Path) -> None:
     told = config(tmp_path)
     run(told)
     before = files(tmp_path)
-    assert run(told, rescore=True).counters.scored == 0
-    assert files(tmp_path) == before
+    assert run(told, rescore=True).counters.scored == 4
+    (kept,) = (tmp_path / "run").glob("results.*.jsonl")
+    assert kept.read_bytes() == before["results.jsonl"]
+    assert run(told).counters.scored == 0
 
 
 @pytest.mark.parametrize("column", ["user_query", "ground_truth_for_eval", "level"])

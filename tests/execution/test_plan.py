@@ -97,7 +97,7 @@ def test_scoring_and_scoring_again_are_planned(tmp_path: Path) -> None:
     assert plan(told, phase="execution").to_score == 0
     stricter = config(tmp_path, generation__n=2, reward__params={"strictness": 2})
     assert plan(stricter, rescore=True).to_score == 8
-    assert plan(told, rescore=True).to_score == 0
+    assert plan(told, rescore=True).to_score == 8
     (tmp_path / "dataset.jsonl").unlink()
     assert plan({"reward": told["reward"], "rollouts_file": str(tmp_path / "run" / "rollouts.jsonl"),
                  "output": {"output_dir": str(tmp_path / "new")}}).to_score == 8  # fmt: skip

@@ -150,7 +150,9 @@ class BestOfN:
     def _metadata(self, directory: RunDirectory, result: RunResult) -> dict[str, str]:
         """What is needed to know what the table holds, and to make it again."""
         experiment = self.experiment
-        digests = {which: claim["digest"] for which, claim in RunDirectory.claims_of(directory.path).items()}
+        claims = RunDirectory.claims_of(directory.path)
+        digests = {which: claim["digest"] for which, claim in claims.items()}
+        judging = {"judging": since} if (since := claims.get("results", {}).get("since")) else {}
         size = directory.results_path.stat().st_size
         drawn = map(int, result.summary.get("pass_at_k") or ["0"])
         facts: dict[str, Any] = {
@@ -169,7 +171,7 @@ class BestOfN:
             "complete": result.status == "finished",
             "verifiers": {split: verifier.name for split, verifier in experiment.verifier_of.items()},
             "config": without_secrets(_as_given(experiment)),
-            "run": {"id": _run_id(directory), "digests": digests, "bytes": size},
+            "run": {"id": _run_id(directory), "digests": digests, "bytes": size, **judging},
             "made_by": directory.made_by,
             "reward_kit_version": __version__,
             "schema_version": SCHEMA_VERSION,

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from reward_kit.errors import DeployError
-
 __all__ = ["Imports", "Outside", "follow_imports", "import_roots"]
 
 
@@ -35,6 +33,10 @@ class Imports:
     outside: list[Outside] = field(default_factory=list)
     reads_beside: set[Path] = field(default_factory=set)
     """Files that look for others by their own place (`__file__`, `importlib.resources`), which no import names."""
+    named: set[str] = field(default_factory=set)
+    """What is imported from elsewhere, in full: `numpy.linalg.norm`."""
+    unreadable: dict[Path, str] = field(default_factory=dict)
+    """Files that are not Python, with what is wrong; what they import is not known."""
 
 
 def import_roots(project: Path, *first: Path) -> list[Path]:
@@ -84,8 +86,9 @@ class _Reader:
         yield from _packages_above(self._file, self._roots)
         try:
             tree = ast.parse(self._file.read_bytes(), str(self._file))
-        except (SyntaxError, ValueError) as error:
-            raise DeployError(f"{str(self._file)!r} is not Python that can be read: {error}. Correct it.") from None
+        except (SyntaxError, ValueError, OSError) as error:
+            self._found.unreadable[self._file] = str(error)
+            return
         yield from self._imports(tree, is_needed=True)
 
     def _imports(self, node: ast.AST, *, is_needed: bool) -> Iterator[Path]:
@@ -98,8 +101,10 @@ class _Reader:
             yield from self._by_name(node)
         elif isinstance(node, ast.Name) and node.id == "__file__":
             self._found.reads_beside.add(self._file)
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            return  # never imported when it runs
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
+            for each in node.orelse:  # the rest is never imported when it runs
+                yield from self._imports(each, is_needed=is_needed)
+            return
         inner = is_needed and not isinstance(node, (ast.Try, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
         for child in ast.iter_child_nodes(node):
             yield from self._imports(child, is_needed=inner)
@@ -107,12 +112,13 @@ class _Reader:
     def _from(self, node: ast.ImportFrom, *, is_needed: bool) -> Iterator[Path]:
         base = node.module or ""
         if node.level:
-            above = self._package[: len(self._package) - node.level + 1]
-            base = ".".join([*above, *filter(None, [node.module])])
+            base = ".".join([*self._above(node.level), *filter(None, [node.module])])
         if base:
             yield from self._module(base, node.lineno, is_needed=is_needed and not node.level)
         if base.partition(".")[0] == "importlib" and {"resources"} & {alias.name for alias in node.names}:
             self._found.reads_beside.add(self._file)
+        if base in self._found.named:
+            self._found.named.update(f"{base}.{alias.name}" for alias in node.names)
         for alias in node.names:  # each may be a module of the package, or a name in it
             yield from self._find(f"{base}.{alias.name}" if base else alias.name)
 
@@ -121,8 +127,15 @@ class _Reader:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         first = node.args[0] if node.args else None
         name = first.value if isinstance(first, ast.Constant) else None
-        if called in {"import_module", "__import__"} and isinstance(name, str) and not name.startswith("."):
-            yield from self._module(name, node.lineno, is_needed=False)
+        if called not in {"import_module", "__import__"} or not isinstance(name, str):
+            return
+        if level := len(name) - len(name.lstrip(".")):
+            name = ".".join([*self._above(level), name[level:]])
+        yield from self._module(name, node.lineno, is_needed=False)
+
+    def _above(self, level: int) -> list[str]:
+        """The package that so many dots name."""
+        return self._package[: len(self._package) - level + 1]
 
     def _module(self, name: str, line: int, *, is_needed: bool) -> Iterator[Path]:
         files = list(self._find(name))
@@ -132,6 +145,7 @@ class _Reader:
             self._found.reads_beside.add(self._file)
         if not files and top not in sys.stdlib_module_names and not list(self._find(top)) and not self._is_folder(top):
             self._found.outside.append(Outside(top, self._file, line, is_needed))
+            self._found.named.add(name)
 
     def _is_folder(self, name: str) -> bool:
         """Whether the project has a package of this name without an `__init__.py`."""
