@@ -308,8 +308,10 @@ class ApiParamsConfig(_Part):
 class CacheConfig(_Part):
     """The response cache: an answer that was paid for is never paid for again."""
 
-    enabled: bool = True
-    """False: do not use the cache, and ask again for answers that it already holds."""
+    enabled: bool | None = None
+    """False: do not use the cache, and ask again for answers that it already holds. True: share answers with all runs
+    that use its directory. Left out: share them too, but those of a model on this machine or in a private network
+    only within one output directory, because another model may answer under the same name tomorrow."""
     cache_dir: str = ".reward_kit_cache"
     """The directory of the cache. Several runs may use it at the same time."""
 

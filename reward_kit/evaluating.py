@@ -20,7 +20,7 @@ from reward_kit.execution.engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.progress import LineReporter, NotebookReporter, in_notebook
 from reward_kit.execution.result import RunResult
-from reward_kit.execution.summary import about_invalid
+from reward_kit.execution.summary import about_earlier, about_invalid
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import check_model
 from reward_kit.models import Sample
@@ -128,6 +128,8 @@ async def evaluate_async(  # noqa: PLR0913 - parts of a config
     _warn_if_all_failed(result)
     if invalid := result.counters.invalid:
         _log.warning("%s", about_invalid(invalid))
+    if earlier := result.summary["this_entry"].get("earlier"):
+        _log.warning("%s", about_earlier(earlier))
     return result
 
 

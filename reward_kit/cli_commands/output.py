@@ -322,12 +322,14 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
     """A sentence or two for each thing that the figures alone do not tell."""
     beyond: int = summary.get("not_asked_for") or 0
     invalid: int = (summary.get("this_entry") or {}).get("invalid") or 0
-    remarks = [_not_asked_for(beyond)] if beyond else []
-    if not invalid:
-        return remarks
-    from reward_kit.execution.summary import about_invalid
+    earlier: Mapping[str, Any] | None = (summary.get("this_entry") or {}).get("earlier")
+    found = [_not_asked_for(beyond)] if beyond else []
+    if not (invalid or earlier):
+        return found
+    from reward_kit.execution.summary import about_earlier, about_invalid
 
-    return [*remarks, in_own_words(about_invalid(invalid))]
+    found += [in_own_words(about_earlier(earlier))] if earlier else []
+    return found + ([in_own_words(about_invalid(invalid))] if invalid else [])
 
 
 def _not_asked_for(answers: int) -> str:

@@ -372,7 +372,7 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
             "max_concurrent_requests": flags["concurrency"] or _REQUESTS,
             "timeout": flags["request_timeout"],
         },
-        "cache": {"enabled": not flags["no_cache"], "cache_dir": flags["cache_dir"]},
+        "cache": {"enabled": False if flags["no_cache"] else None, "cache_dir": flags["cache_dir"]},
         "mock": {"function_path": "reward_kit.generation.mock_shell:answer"},
         "price": price_table(flags["prices"] or {}).get(flags["model"]),
     }

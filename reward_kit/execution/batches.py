@@ -46,6 +46,7 @@ from reward_kit.generation.batch.provider import BatchLabel, BatchLimits, BatchP
 from reward_kit.generation.batch.rest import NotThere
 from reward_kit.generation.budget import UNBOUNDED_ANSWER_TOKENS, Budget, known_price
 from reward_kit.generation.cache.responses import RequestKeys, ResponseCache, draw_key
+from reward_kit.generation.cache.sharing import key_identity
 from reward_kit.generation.play import SingleTurn
 from reward_kit.generation.prices import cost_of
 from reward_kit.generation.stack import ModelStack
@@ -95,7 +96,7 @@ async def open_batches(
     with contextlib.ExitStack() as files:
         journal = files.enter_context(BatchJournal(directory.batches_path))
         cache = None
-        if config.generation.cache.enabled:
+        if config.generation.cache.enabled is not False:
             cache = files.enter_context(ResponseCache(config.generation.cache.cache_dir))
         stage = BatchStage(config, journal, settings, counters, budget, cache, hold)
         try:
@@ -122,6 +123,7 @@ class BatchStage:
         self._budget = budget
         self._cache = cache
         self._model: BatchModel = batch_model(config.generation)
+        self._identity = key_identity(self._model.client.identity, config.generation.cache)
         self._price = batch_price(config.generation)
         if budget is not None:
             known_price(self._model.client.model, self._price, "generation")
@@ -171,7 +173,7 @@ class BatchStage:
         self._index_fetched()
         client = self._model.client
         answers = FetchedAnswers(
-            client.model, client.identity, self._index, self._requests, self._answers,
+            client.model, self._identity, self._index, self._requests, self._answers,
             largest_line=self._model.limits.size, cache=self._cache, budget=self._budget, price=self._price,
         )  # fmt: skip
         return ModelStack(SingleTurn(answers, self._sampling, self._price), answers, self._price)
@@ -269,7 +271,7 @@ class BatchStage:
     async def _prepare(self, workload: Workload, ledger: Ledger, stop: Stop) -> None:
         """Write requests for all owed draws that neither the cache nor a live batch answers."""
         writer = _PartWriter(self._journal, FileFill(self._model.limits), self._settings)
-        asking = _Asking(RequestKeys(self._model.client.identity, self._sampling), self._covered(), DigestMap())
+        asking = _Asking(RequestKeys(self._identity, self._sampling), self._covered(), DigestMap())
         works = workload.works(replace(ledger, scoring=False, whole_groups=False))
         try:
             while chunk := await self._next_works(works, blocking=workload.blocking):
@@ -586,7 +588,7 @@ class BatchStage:
 
     @property
     def _keys(self) -> RequestKeys:
-        return RequestKeys(self._model.client.identity, self._sampling)
+        return RequestKeys(self._identity, self._sampling)
 
 
 class _Asking(NamedTuple):

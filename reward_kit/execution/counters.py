@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from reward_kit.agent.watch import EpisodeWatch
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import EvaluateResult, Rollout, Verdict
+
+if TYPE_CHECKING:
+    from reward_kit.generation.cache.responses import Earlier
 
 __all__ = ["BatchWatch", "MirrorWatch", "RunCounters"]
 
@@ -70,6 +73,8 @@ class RunCounters:
     generation_failures: int = 0
     cached: int = 0
     """How many of the generated ones came from the response cache."""
+    earlier: Earlier | None = None
+    """Of those, the ones that were made before the run was entered."""
     judged: int = 0
     """Rollouts judged since the run was entered."""
     failed: int = 0

@@ -15,12 +15,14 @@ from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.totals import Totals
 from reward_kit.execution.vocabulary import RUN, Vocabulary
+from reward_kit.generation.cache.responses import Earlier
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Head
 from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, RunDirectory
 from reward_kit.storage.tables import preview_pair
+from reward_kit.utils.clock import moment
 
 __all__ = ["check_copies", "finish", "interim_summary", "rollout_figures"]
 
@@ -78,10 +80,15 @@ def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, 
             "tokens_per_second": counters.completion_tokens / seconds if seconds > 0 else None,
             "cost": counters.cost,
             "sandbox": counters.sandbox,
+            **({} if counters.earlier is None else {"earlier": _earlier_figures(counters.earlier)}),
             **({"invalid": counters.invalid} if counters.invalid else {}),
             **({} if counters.judge is None else {"judge": _judge_figures(counters.judge)}),
         },
     }
+
+
+def _earlier_figures(earlier: Earlier) -> dict[str, Any]:
+    return {"answers": earlier.answers, "oldest": moment(earlier.oldest), "newest": moment(earlier.newest)}
 
 
 def _judge_figures(use: JudgeUse) -> dict[str, Any]:

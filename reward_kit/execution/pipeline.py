@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from uuid import uuid4
 
 from reward_kit.config_models import (
     EngineConfig,
@@ -35,6 +36,7 @@ from reward_kit.execution.run_identity import reading_of, results_settings, roll
 from reward_kit.execution.run_summary import RunSummary
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget
+from reward_kit.generation.cache.sharing import within_scope
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.stack import ModelStack
 from reward_kit.inherited_config import remark, take
@@ -73,6 +75,7 @@ _JUDGE_THE_REST = (
     "Restore it, or generate what is missing: run again without `phase=execution` and `rescore`. "
     "To judge only what is left, say so with `reward-kit doctor {!r} --mend`."
 )
+_CACHE_SCOPE = "cache_scope"
 _OTHER_DIRECTORY = "Choose another place with `output.output_dir=…`"
 _OR_RESCORE = "Judge the old rollouts again with `rescore`, or choose another place with `output.output_dir=…`."
 
@@ -181,7 +184,8 @@ class EvaluationPipeline:
         directory.write_config(_as_written(self.config), left_out=_left_out(self.config))
         entry = directory.begin_phase(self.phase, facts)
         try:
-            result = await self._enter(directory, workload, reward, has_every_answer=whole)
+            with within_scope(partial(_cache_scope, directory)):
+                result = await self._enter(directory, workload, reward, has_every_answer=whole)
         except BaseException as error:
             with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
                 directory.end_phase(entry, "failed", {"error": mask(f"{type(error).__name__}: {error}")})
@@ -216,7 +220,8 @@ class EvaluationPipeline:
                 anew = True
                 directory = RunDirectory.seen_from_outside(free_place(place)) if claim is rollouts else directory
         config = _with_output_dir(self.config, directory.path)
-        return make_plan(config, workload, reward, self._client, retry_failed=self._retry_failed, anew=anew)
+        with within_scope(lambda: directory.noted(_CACHE_SCOPE) or ""):
+            return make_plan(config, workload, reward, self._client, retry_failed=self._retry_failed, anew=anew)
 
     async def _enter(
         self, directory: RunDirectory, workload: Workload, reward: Rewards | None, *, has_every_answer: bool
@@ -267,6 +272,7 @@ class EvaluationPipeline:
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
             counters.called_for = ledger.called_for if end.status == "finished" else None
+            counters.earlier = models.earlier()
             self._note_what_was_met(directory, workload, models, budget)
             if end.status == "interrupted":
                 known = cast(RunSummary, interim_summary(self.config, counters))
@@ -574,6 +580,13 @@ def _looking(workload: Workload, reward: Rewards | None) -> Workload:
     if reward is not None:
         workload.look = partial(looked_at, rewards=reward, ahead=not workload.blocking)
     return workload
+
+
+def _cache_scope(directory: RunDirectory) -> str:
+    """Names this directory in the keys of a cache, whose answers are not for others."""
+    if directory.noted(_CACHE_SCOPE) is None:
+        directory.note(_CACHE_SCOPE, uuid4().hex)
+    return str(directory.noted(_CACHE_SCOPE))
 
 
 def _named(reward: Rewards | None) -> Collection[tuple[str, Reward]]:

@@ -15,6 +15,7 @@ from reward_kit.errors import RewardKitError
 from reward_kit.execution.owed import Ledger, Work, Workload
 from reward_kit.generation.budget import UNBOUNDED_ANSWER_TOKENS
 from reward_kit.generation.cache.responses import CachedClient, RequestKeys, ResponseCache
+from reward_kit.generation.cache.sharing import asks_who_answers, key_identity
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.prices import cost_of, price_for
@@ -26,6 +27,7 @@ from reward_kit.storage.batch_journal import BATCHES, BatchJournal
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
+from reward_kit.utils.event_loop import run_sync
 
 __all__ = ["BatchPlan", "Plan", "make_plan"]
 
@@ -143,7 +145,7 @@ class _Batching:
         self.price = batch_price(config.generation)
         model = batch_model(config.generation)
         self._sampling = config.generation.sampling()
-        self._keys = RequestKeys(model.client.identity, self._sampling)
+        self._keys = RequestKeys(key_identity(model.client.identity, config.generation.cache), self._sampling)
         self._lines = RequestLines(model.client, model.shape)
         self._fill = FileFill(model.limits)
         with BatchJournal(directory / BATCHES, read_only=True) as journal:
@@ -236,6 +238,10 @@ def _existing(files: contextlib.ExitStack, path: Path, *, owed_again: bool = Fal
 def _cache(files: contextlib.ExitStack, config: PipelineConfig, client: ModelClient | None) -> CachedClient | None:
     generation = config.generation
     client = client or make_client(generation, needs_key=False)
-    if not generation.cache.enabled:
+    settings = generation.cache
+    if settings.enabled is False:
         return None
-    return CachedClient(client, files.enter_context(ResponseCache(generation.cache.cache_dir, read_only=True)))
+    behind = CachedClient(client, files.enter_context(ResponseCache(settings.cache_dir, read_only=True)), settings)
+    if asks_who_answers(client.identity, settings):
+        run_sync(behind.know_who_answers)
+    return behind

@@ -34,6 +34,8 @@ class EntryFigures(TypedDict, total=False):
     seconds: float
     generated: int
     cached: int
+    earlier: dict[str, Any]
+    """Of the cached ones, those made before the run was entered: how many, and when the oldest and the newest were."""
     judged: int
     failed: int
     invalid: int

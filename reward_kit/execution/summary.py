@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from reward_kit.execution.totals import Totals
 from reward_kit.statistics import ClusteredMean, Estimate, PassAtK
 from reward_kit.storage.vocabularies import RUN
+from reward_kit.utils.clock import age_in_words
 
 if TYPE_CHECKING:
     from reward_kit.agent.figures import EpisodeFigures
 
-__all__ = ["about_invalid", "summarise"]
+__all__ = ["about_earlier", "about_invalid", "summarise"]
 
 
 class _Judged:
@@ -81,6 +82,18 @@ def about_invalid(results: int) -> str:
     return (
         f"{subject} is_score_valid=False: they count as no verdict, not by their score. If the reward marks wrong "
         "answers so, set `reward.invalid=score`."
+    )
+
+
+def about_earlier(earlier: Mapping[str, Any]) -> str:
+    """What there is to know where answers came from the cache: how old they are, and how to have new ones."""
+    answers, oldest, newest = earlier["answers"], earlier["oldest"], earlier["newest"]
+    days = dict.fromkeys((oldest[:10], newest[:10]))
+    subject, they_are = ("1 answer", "it is") if answers == 1 else (f"{answers:,} answers", "they are")
+    most = "" if len(days) == 1 else "up to "
+    return (
+        f"{subject} came from the cache; {they_are} {most}{age_in_words(oldest)} old (made {' to '.join(days)}). "
+        "Use `generation.cache.enabled=false` to ask anew."
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.config_models import Price, Sampling
 from reward_kit.errors import ConfigError, RewardKitError
-from reward_kit.generation.client import ModelClient
+from reward_kit.generation.client import ModelClient, told_by
 from reward_kit.generation.prices import cost_of
 from reward_kit.generation.tokens import most_tokens
 from reward_kit.models import Completion, Failure, Message, Usage
@@ -112,6 +112,10 @@ class BudgetedClient:
     def identity(self) -> Mapping[str, Any]:
         """What determines an answer beside the request."""
         return self._inner.identity
+
+    async def told(self) -> Mapping[str, Any]:
+        """What the server says of the model."""
+        return await told_by(self._inner)
 
     async def generate(
         self,

@@ -137,8 +137,8 @@ class _Desk:
         client = self._clients.pop(key, None)
         if client is None:
             client = make_client(config)
-            if "cache" in config.model_fields_set and config.cache.enabled:
-                client = CachedClient(client, self._cache(config.cache.cache_dir))
+            if "cache" in config.model_fields_set and config.cache.enabled is not False:
+                client = CachedClient(client, self._cache(config.cache.cache_dir), config.cache)
         self._clients[key] = client  # the latest is last
         self._in_use[key] += 1
         try:

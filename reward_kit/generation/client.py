@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from reward_kit.config_models import Sampling
 from reward_kit.models import Completion, Failure, Message
 
-__all__ = ["LimitedEndpoint", "ModelClient"]
+__all__ = ["LimitedEndpoint", "ModelClient", "TellsModel", "told_by"]
 
 
 @runtime_checkable
@@ -56,3 +56,17 @@ class LimitedEndpoint(Protocol):
     def dropped_parameters(self) -> Mapping[str, str]:
         """Parameters the endpoint refused, with its reason; filled as it refuses them."""
         ...
+
+
+@runtime_checkable
+class TellsModel(Protocol):
+    """A client whose server may say which model it has under a name."""
+
+    async def told(self) -> Mapping[str, Any]:
+        """What the server says that tells the model from others of its name; empty where it says nothing."""
+        ...
+
+
+async def told_by(client: ModelClient) -> Mapping[str, Any]:
+    """What the server of a client says of its model; empty where there is no server, or it says nothing."""
+    return await client.told() if isinstance(client, TellsModel) else {}

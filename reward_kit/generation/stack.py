@@ -6,10 +6,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from reward_kit.config_models import PipelineConfig, Price
 from reward_kit.generation.budget import Budget, within
-from reward_kit.generation.cache.responses import cached
+from reward_kit.generation.cache.responses import CachedClient, Earlier, cached
 from reward_kit.generation.client import LimitedEndpoint, ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.play import Play, SingleTurn
@@ -35,6 +36,8 @@ class ModelStack:
     """How many draws of a sample one request may ask for; more are asked for apart, and each is kept as it comes."""
     dropped_parameters: Mapping[str, str] = field(default_factory=dict)
     """Parameters the endpoint refused, with its reason; filled as it refuses them."""
+    earlier: Callable[[], Earlier | None] = lambda: None
+    """Of the answers that came from the cache, those that were not made since the run was entered."""
 
 
 @contextlib.asynccontextmanager
@@ -50,9 +53,15 @@ async def open_models(
     with cached(layered, generation.cache) as layered:
         try:
             play = SingleTurn(layered, generation.sampling(), price)
+            earlier = partial(_earlier, layered)
             if endpoint is None:
-                yield ModelStack(play, layered, price)
+                yield ModelStack(play, layered, price, earlier=earlier)
             else:
-                yield ModelStack(play, layered, price, lambda: endpoint.draws_at_once, endpoint.dropped_parameters)
+                at_once, dropped = (lambda: endpoint.draws_at_once), endpoint.dropped_parameters
+                yield ModelStack(play, layered, price, at_once, dropped, earlier)
         finally:
             await layered.close()
+
+
+def _earlier(client: ModelClient) -> Earlier | None:
+    return client.cache.earlier if isinstance(client, CachedClient) else None

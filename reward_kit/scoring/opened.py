@@ -46,7 +46,7 @@ class Opened:
     def tell(self, taker: Callable[[Mapping[str, str | None]], None]) -> None:
         """Have `taker` told of each file, once: its name and its digest, or None for one that is written to, too."""
         self._tell = taker
-        self._pass_on()
+        self.pass_on()
 
     def look(self) -> None:
         """Take account of what was opened in this process."""
@@ -57,7 +57,7 @@ class Opened:
         """Take account of files that were opened."""
         self._untold |= {name: file_digest(file) for name, file in self._own(noted.read)}
         self._untold |= {name: None for name, _ in self._own(noted.written)}
-        self._pass_on()
+        self.pass_on()
 
     def _own(self, paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
         """Those of the project that are not known from the reward's source."""
@@ -68,7 +68,9 @@ class Opened:
             if file is not None and name is not None and not hidden and name not in self.project.files:
                 yield name, file
 
-    def _pass_on(self) -> None:
+    def pass_on(self, files: Mapping[str, str | None] | None = None) -> None:
+        """Tell of what nobody was told of; of these files, too, which another process has taken account of."""
+        self._untold |= files or {}
         if self._tell is not None and self._untold:
             told, self._untold = self._untold, {}
             self._tell(told)

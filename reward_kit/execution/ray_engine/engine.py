@@ -98,12 +98,13 @@ class RayEngine(Engine):
             at_once = (lambda: services.draws_at_once) if self._config.agent is None else (lambda: 1)
             if branching is not None:
                 at_once = lambda: len(self._config.draws)  # noqa: E731 - branches need all
-            yield ModelStack(play, None, None, at_once, services.dropped_parameters)
+            yield ModelStack(play, None, None, at_once, services.dropped_parameters, services.earlier)
 
     @contextlib.asynccontextmanager
     async def open_scorer(self, reward: Rewards, at_hand: int) -> AsyncIterator[Scorer]:
         """A scorer whose rollouts are judged by actors."""
         del at_hand
+        self._services.rewards = reward
         asks_a_judge = any(each.call.wants("judge") for each in (reward.others, *reward.by_split.values()))
         async with self._crew("score", self._config.engine.score, None, needs_judge=asks_a_judge) as crew:
             judge = self._services.judge if asks_a_judge else None

@@ -227,8 +227,8 @@ class _Answers:
 class _AnsweredBefore(CachedClient):
     """A client behind the driver's cache."""
 
-    def __init__(self, inner: ModelClient, answers: _Answers) -> None:
-        super().__init__(inner, answers)  # type: ignore[arg-type]  # has all that a cached client asks of its cache
+    def __init__(self, inner: ModelClient, answers: _Answers, settings: CacheConfig) -> None:
+        super().__init__(inner, answers, settings)  # type: ignore[arg-type]  # has all that a cached client asks of its cache
         self._answers = answers
 
     async def generate(
@@ -241,6 +241,7 @@ class _AnsweredBefore(CachedClient):
         sample_id: str = "",
     ) -> list[Completion | Failure]:
         """One answer or failure per draw; only what the cache lacks is asked for."""
+        await self.know_who_answers()
         request = self._keys_for(sampling).of(messages, tools, sample_id)
         keys = [draw_key(request, draw) for draw in draws]
         await self._answers.look_up(keys)
@@ -270,4 +271,4 @@ class SharedCommons:
     @contextlib.contextmanager
     def cached(self, client: ModelClient, cache: CacheConfig) -> Iterator[ModelClient]:
         """The client behind the cache of that directory, at the driver."""
-        yield _AnsweredBefore(client, _Answers(self._mailbox, cache.cache_dir))
+        yield _AnsweredBefore(client, _Answers(self._mailbox, cache.cache_dir), cache)

@@ -22,6 +22,7 @@ from pydantic import SecretStr
 from reward_kit._version import __version__
 from reward_kit.config_models import ModelConfig, PipelineConfig, load_config
 from reward_kit.errors import ConfigError
+from reward_kit.generation.cache.sharing import scope, stay_within_scope
 from reward_kit.generation.factory import key_of
 from reward_kit.generation.presets import ADDRESS_VARIABLES
 from reward_kit.redaction import remember
@@ -62,6 +63,7 @@ class Order:
             os.environ[name] = value
         for value in told["secrets"]:
             remember(value)
+        stay_within_scope(told["cache_scope"])
         return load_config(told["config"])
 
     def _check_versions(self) -> None:
@@ -96,7 +98,7 @@ class OrderBook:
         environment = {
             name: os.environ[name] for name in {*config.engine.env, *ADDRESS_VARIABLES} if name in os.environ
         }
-        told = {"config": plain, "environment": environment, "secrets": keys}
+        told = {"config": plain, "environment": environment, "secrets": keys, "cache_scope": scope()}
         self._settings = _crypted(json.dumps(told).encode(), self._key)
         self._reward = None if reward is None else _by_value(reward)
         self._has_budget = config.max_cost is not None

@@ -20,11 +20,12 @@ from reward_kit.agent.watch import EpisodeWatch
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.execution.ray_engine.leases import Share, Usage
 from reward_kit.generation.budget import Budget
-from reward_kit.generation.cache.responses import ResponseCache
+from reward_kit.generation.cache.responses import Earlier, ResponseCache
 from reward_kit.generation.http.limits import AdaptiveLimit, Rate, requests_per_second, tokens_per_minute
 from reward_kit.generation.http.retry import Timing
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.models import Completion
+from reward_kit.scoring.rewards import Rewards
 from reward_kit.storage.turn_journal import TurnJournal
 
 __all__ = ["Holdings", "Services"]
@@ -53,6 +54,8 @@ class Services:
     def __init__(self, budget: Budget | None, turns: TurnJournal | None = None) -> None:
         """Keep the run's `budget`, and its file of `turns` where it has an agent."""
         self.turns = turns
+        self.rewards: Rewards | None = None
+        """The run's, once something is to be judged."""
         self.watch = EpisodeWatch()
         self.judge = JudgeUse()
         self.dropped_parameters: dict[str, str] = {}
@@ -197,6 +200,20 @@ class Services:
         del held
         _log.log(level, "%s", text)
 
+    def earlier(self) -> Earlier | None:
+        """Of the answers that came from the caches, those that were not made since the run was entered."""
+        found = [cache.earlier for cache in self._caches.values() if cache.earlier is not None]
+        if not found:
+            return None
+        return Earlier(sum(one.answers for one in found), min(o.oldest for o in found), max(o.newest for o in found))
+
+    def opened(self, held: Holdings, files: Sequence[tuple[str, dict[str, str | None]]]) -> None:
+        """Files that rewards opened in an actor, by the split that they are for."""
+        del held
+        for split, told in files:
+            if self.rewards is not None:
+                self.rewards.named[split].opened.pass_on(told)
+
     # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _cache(self, cache_dir: str) -> ResponseCache:
@@ -305,5 +322,5 @@ _ASKED: dict[str, Any] = {
 }
 _TOLD: dict[str, Any] = {
     name: getattr(Services, name)
-    for name in ("store", "give_up", "release", "spend", "correct", "figures", "learned", "log")
+    for name in ("store", "give_up", "release", "spend", "correct", "figures", "learned", "log", "opened")
 }

@@ -17,6 +17,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -212,6 +213,8 @@ class ScoreStation(_Station):
     """Judges rollouts."""
 
     _scorer: Scorer
+    _files: list[tuple[str, dict[str, str | None]]]
+    """That rewards opened, and the driver was not told of."""
     _log_path: Path | None = None
 
     async def _opened(
@@ -219,11 +222,13 @@ class ScoreStation(_Station):
     ) -> dict[str, Any]:
         config = config.model_copy(update={"reward": _with_workers(config.reward, order.cores)})
         given = None if order.reward is None else pickle.loads(order.reward)
-        rewards = load_rewards(config.reward, given)
+        rewards, self._files = load_rewards(config.reward, given), []
         place = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="reward-kit-")))
         self._log_path = place / "reward_output.log"
         self._scorer = await self._stack.enter_async_context(open_rewards(rewards, config, place, budget))
         scorer = self._scorer
+        for split, each in rewards.named.items():
+            each.opened.tell(partial(self._note_opened, split))
         if not scorer.is_paid:
             mailbox.linger = _LINGER_OF_VERDICTS
         return {"concurrency": scorer.concurrency, "sandbox": scorer.sandbox}
@@ -232,8 +237,13 @@ class ScoreStation(_Station):
         return self._scorer.score(thing)
 
     def _figures(self) -> list[Tell]:
-        use = self._scorer.judge_use
-        return [] if use is None else [Tell("figures", (None, replace(use)))]
+        use, files = self._scorer.judge_use, self._files
+        self._files = []
+        told = [] if use is None else [Tell("figures", (None, replace(use)))]
+        return [*told, Tell("opened", (files,))] if files else told
+
+    def _note_opened(self, split: str, files: Mapping[str, str | None]) -> None:
+        self._files.append((split, dict(files)))
 
     async def close(self) -> bytes:
         """End in good order; what the rewards printed."""

@@ -31,6 +31,7 @@ from reward_kit.utils.digest_map import DigestMap
 __all__ = [
     "CACHE_SCHEMA",
     "EntryFile",
+    "created_at",
     "decode_entry",
     "encode_entry",
     "entries_path",
@@ -86,6 +87,12 @@ def decode_entry(line: bytes, key: str) -> Completion | None:
         return Completion.model_validate(entry["completion"])
     except ValueError:
         return None
+
+
+def created_at(line: bytes) -> int:
+    """When an entry was made, in Unix seconds."""
+    start = _KEY.stop + len(_AFTER_KEY)
+    return int(line[start : line.index(b",", start)])
 
 
 def read_entry(line: bytes) -> dict[str, Any] | None:

@@ -21,13 +21,22 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import orjson
 
 from reward_kit.config_models import CacheConfig, Sampling
 from reward_kit.errors import StorageError
-from reward_kit.generation.cache.entries import CACHE_SCHEMA, EntryFile, decode_entry, encode_entry, entries_path
+from reward_kit.generation.cache.entries import (
+    CACHE_SCHEMA,
+    EntryFile,
+    created_at,
+    decode_entry,
+    encode_entry,
+    entries_path,
+)
+from reward_kit.generation.cache.sharing import asks_who_answers, key_identity
+from reward_kit.generation.client import told_by
 from reward_kit.generation.commons import commons
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import without_secrets
@@ -36,7 +45,7 @@ from reward_kit.utils.batcher import Batcher
 if TYPE_CHECKING:
     from reward_kit.generation.client import ModelClient
 
-__all__ = ["CachedClient", "RequestKeys", "ResponseCache", "cached", "draw_key", "request_key"]
+__all__ = ["CachedClient", "Earlier", "RequestKeys", "ResponseCache", "cached", "draw_key", "request_key"]
 
 _log = logging.getLogger(__name__)
 
@@ -108,6 +117,15 @@ def _canonical(value: Any) -> bytes:
 # ── the store ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Earlier(NamedTuple):
+    """Answers that somebody else had asked for, or this run in an earlier entry."""
+
+    answers: int
+    oldest: int
+    """When the oldest was made, in Unix seconds."""
+    newest: int
+
+
 class ResponseCache:
     """Completions by key, in a file that several processes may use at once and that survives `kill -9`.
 
@@ -128,6 +146,9 @@ class ResponseCache:
         self._writing = Batcher[str](self._write)
         self._read_only = read_only
         self._warned = False
+        self._opened_at = int(time.time())
+        self.earlier: Earlier | None = None
+        """The answers that were found here and are older than this; None where there were none."""
         if read_only:
             return
         try:
@@ -150,7 +171,11 @@ class ResponseCache:
             if not (self._read_only and isinstance(error, FileNotFoundError)):  # nobody has written to it yet
                 self._warn("read", error)
             return None
-        return None if line is None else decode_entry(line, key)
+        found = None if line is None else decode_entry(line, key)
+        if found is not None and line is not None and (created := created_at(line)) < self._opened_at:
+            known = self.earlier or Earlier(0, created, created)
+            self.earlier = Earlier(known.answers + 1, min(known.oldest, created), max(known.newest, created))
+        return found
 
     def put(self, key: str, completion: Completion, *, model: str = "") -> None:
         """Store a completion; `model` is for `upkeep.info`. Where that fails, warn once: whoever asked has it."""
@@ -206,10 +231,17 @@ class ResponseCache:
 class CachedClient:
     """A client that asks another one only for the draws nobody has paid for yet."""
 
-    def __init__(self, inner: ModelClient, cache: ResponseCache) -> None:
-        """Put `cache` before `inner`. Closing this client closes `inner`; the cache is its opener's to close."""
+    def __init__(self, inner: ModelClient, cache: ResponseCache, settings: CacheConfig | None = None) -> None:
+        """Put `cache` before `inner`. Closing this client closes `inner`; the cache is its opener's to close.
+
+        The settings say for whom answers are; without any, for everybody.
+        """
         self.inner = inner
         self.cache = cache
+        self._sharing = settings or CacheConfig(enabled=False)
+        self._asks = asks_who_answers(inner.identity, self._sharing)
+        self._key_identity = key_identity(inner.identity, self._sharing)
+        self._asked: asyncio.Task[Mapping[str, Any]] | None = None
         self._keys: RequestKeys | None = None
         self._in_flight: dict[str, _Awaited | None] = {}
         """By key, what is being asked for now, with a future once somebody else waits for it too."""
@@ -223,6 +255,16 @@ class CachedClient:
     def identity(self) -> Mapping[str, Any]:
         """What the inner client's answers depend on: it is part of every cache key."""
         return self.inner.identity
+
+    async def know_who_answers(self) -> None:
+        """Where answers of a server of one's own are shared: ask it once which model it has, for the keys."""
+        if not self._asks:
+            return
+        self._asked = self._asked or asyncio.create_task(told_by(self.inner))
+        told = await asyncio.shield(self._asked)
+        if self._asks:
+            self._key_identity = key_identity(self.inner.identity, self._sharing, told)
+            self._keys, self._asks = None, False
 
     async def close(self) -> None:
         """Close the inner client."""
@@ -250,6 +292,7 @@ class CachedClient:
         sample_id: str = "",
     ) -> list[Completion | Failure]:
         """One answer or failure per draw, in the order of `draws`; only what the cache lacks is asked for."""
+        await self.know_who_answers()
         request = self._keys_for(sampling).of(messages, tools, sample_id)
         keys = {draw: draw_key(request, draw) for draw in draws}
         answers: dict[int, Completion | Failure] = {}
@@ -270,7 +313,7 @@ class CachedClient:
 
     def _keys_for(self, sampling: Sampling) -> RequestKeys:
         if self._keys is None or self._keys.sampling is not sampling:
-            self._keys = RequestKeys(self.identity, sampling)
+            self._keys = RequestKeys(self._key_identity, sampling)
         return self._keys
 
     def _look_up(self, keys: Mapping[int, str], answers: dict[int, Completion | Failure]) -> dict[int, str]:
@@ -314,14 +357,14 @@ class CachedClient:
 def cached(client: ModelClient, settings: CacheConfig) -> Iterator[ModelClient]:
     """The client behind the cache that the settings name; the client itself where they want none."""
     shared = commons()
-    if not settings.enabled:
+    if settings.enabled is False:
         yield client
     elif shared is not None:
         with shared.cached(client, settings) as behind:
             yield behind
     else:
         with ResponseCache(settings.cache_dir) as cache:
-            yield CachedClient(client, cache)
+            yield CachedClient(client, cache, settings)
 
 
 def _shared(awaited: Mapping[int, _Awaited]) -> dict[int, Completion | Failure]:

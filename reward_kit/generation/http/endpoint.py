@@ -14,8 +14,10 @@ from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import orjson
+
 from reward_kit.config_models import ApiParamsConfig, Sampling
-from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError
+from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError, RewardKitError
 from reward_kit.generation.commons import Limits, commons
 from reward_kit.generation.http.limits import RequestLimits
 from reward_kit.generation.http.refusals import (
@@ -40,6 +42,11 @@ __all__ = ["Carrier", "EndpointClient"]
 
 _log = logging.getLogger(__name__)
 
+_MODELS_ROUTE = "/models"
+_TOLD_SECONDS = 5.0
+"""That a server may take to say which models it has."""
+_TELLING = frozenset({"root", "parent", "meta", "revision", "sha256"})
+"""What servers call it: vLLM `root`, llama.cpp `meta`. `created` is when the server was started."""
 _AS_MANY_AS_ASKED = 1 << 30
 _UNKNOWN_ANSWER_TOKENS = 512
 _CHARACTERS_PER_TOKEN = 4
@@ -147,6 +154,18 @@ class EndpointClient(ABC):
         """Close the connections; a later request opens new ones, in whatever loop it runs."""
         await self._transport.close()
         self._limits = self._make_limits()
+
+    async def told(self) -> Mapping[str, Any]:
+        """What the endpoint's list says of the model that another one of its name would not have."""
+        if not isinstance(self._transport, Transport):
+            return {}
+        try:
+            reply = await self._transport.get(_MODELS_ROUTE, _TOLD_SECONDS)
+            listed = orjson.loads(reply.data)["data"]
+            entry = next(each for each in listed if each["id"] == self.model)
+            return {name: entry[name] for name in sorted(entry) if _tells(name) and entry[name] is not None}
+        except (RewardKitError, ValueError, TypeError, LookupError, StopIteration):
+            return {}  # there is no such list, or the model is not in it
 
     # ── what each API has of its own ─────────────────────────────────────────────────────────────────────────────────
 
@@ -276,6 +295,10 @@ class EndpointClient(ABC):
         if self.dropped_parameters.get(name) != why:
             self.dropped_parameters[name] = why
             _log.warning("%s does not accept the setting %r as it was given: %s.", self._shown, name, mask(why))
+
+
+def _tells(name: str) -> bool:
+    return name in _TELLING or "digest" in name
 
 
 def _estimate(data: bytes, body: dict[str, Any], draws: int) -> float:

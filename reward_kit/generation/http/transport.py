@@ -20,6 +20,8 @@ __all__ = ["CHAT_ROUTE", "KeyHeader", "Transport", "proxy_for"]
 
 _log = logging.getLogger(__name__)
 
+_MOST_TOLD = 4 << 20
+"""Bytes of a reply that is no answer."""
 _CALLS_BEFORE_FIRST_ANSWER = 20
 _CALLS_AFTER_AN_ANSWER = 200
 CHAT_ROUTE = "/chat/completions"
@@ -87,6 +89,22 @@ class Transport:
         # Here, before anybody reads it: an endpoint that echoes the key puts it into no answer, cache, file or message.
         data = blot_bytes(reply.data)
         return reply if data is reply.data else reply._replace(data=data)
+
+    async def get(self, route: str, seconds: float) -> Reply:
+        """What the endpoint answers at another route, on a connection of its own."""
+        from yarl import URL
+
+        from reward_kit.generation.http.exchange import FAULTS, HttpSession
+
+        url = _url(self.api_base, route)
+        session = HttpSession(headers=self._headers, proxy=proxy_for(url), max_reply=_MOST_TOLD)
+        try:
+            async with asyncio.timeout(seconds):
+                return await session.request("GET", URL(url))
+        except FAULTS as error:
+            raise ProviderError(f"{self._shown} did not answer at {route}: {_reason(error)}.") from None
+        finally:
+            await session.close()
 
     def _typed(self, error: Exception) -> RewardKitError:
         import aiohttp
