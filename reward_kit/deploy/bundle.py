@@ -30,6 +30,8 @@ from reward_kit.errors import DeployError
 from reward_kit.redaction import secret_paths
 from reward_kit.reward_call import RESOURCES, RewardCall, wants
 from reward_kit.reward_names import reward_path
+from reward_kit.scoring.extras import extras_of
+from reward_kit.utils.project_files import project_of
 from reward_kit.utils.project_imports import Imports, follow_imports, import_roots
 
 __all__ = ["Bundle", "BundleSource", "LeftOut", "bundle_of", "make_bundle"]
@@ -85,7 +87,7 @@ class Bundle:
 
 
 def make_bundle(source: BundleSource, *, extras: Sequence[str] = ()) -> Bundle:
-    """The bundle of rewards; `extras` are those of reward-kit that they need where they will run."""
+    """The bundle of rewards; `extras` are those of reward-kit that they need where they will run, beside their own."""
     project = source.project.resolve()
     _check_params(source)
     with _no_bytecode():
@@ -93,7 +95,8 @@ def make_bundle(source: BundleSource, *, extras: Sequence[str] = ()) -> Bundle:
     found = [_find_files(reward_path(reward), project) for reward in source.rewards.values()]
     entries = [file for one in found for file in one.entries]
     wider = replace(source, requirements=_requirements(source, calls, found))
-    bundle = bundle_of(entries, wider, roots=list(_own_roots(found)), extras=extras)
+    used = {name for call in calls if not call.is_remote for name in extras_of(project_of(call.function))}
+    bundle = bundle_of(entries, wider, roots=list(_own_roots(found)), extras=sorted({*extras, *used}))
     rewards = {name: one.reference for name, one in zip(source.rewards, found, strict=True)}
     named = replace(bundle, rewards=rewards, remarks=(*_wishes(calls), *bundle.remarks))
     return replace(named, files=_with_lists(named))

@@ -16,7 +16,7 @@ from reward_kit._version import __version__
 from reward_kit.errors import DeployError
 from reward_kit.utils.project_imports import Outside
 
-__all__ = ["Pinned", "own_requirement", "pin", "unmet"]
+__all__ = ["Pinned", "extra_of", "extras_in", "own_requirement", "pin", "unmet"]
 
 _NAME = re.compile(
     r"\s*(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[(?P<extras>[^\]]*)\])?(?P<rest>.*)", re.DOTALL
@@ -70,15 +70,26 @@ def _follow(line: str, closure: dict[str, Distribution | None], seen: set[tuple[
     if name not in closure:
         closure[name] = _installed(name)
     there = closure[name]
-    wanted = {"", *(extra.strip() for extra in (found["extras"] or "").split(",") if extra.strip())}
-    for extra in sorted(wanted):
+    for extra in sorted({"", *extras_in(line)}):
         if there is None or (name, extra) in seen:
             continue
         seen.add((name, extra))
         for needed in there.requires or ():
-            marked = _FOR_EXTRA.search(needed)
-            if (marked["extra"] if marked else "") == extra:
+            if (extra_of(needed) or "") == extra:
                 _follow(needed, closure, seen)
+
+
+def extras_in(line: str) -> set[str]:
+    """The extras that a requirement asks for."""
+    found = _NAME.match(line)
+    named = (found["extras"] or "") if found is not None else ""
+    return {extra.strip() for extra in named.split(",") if extra.strip()}
+
+
+def extra_of(line: str) -> str | None:
+    """The extra that a package declares a dependency for; None for one that it always has."""
+    marked = _FOR_EXTRA.search(line)
+    return marked["extra"] if marked else None
 
 
 def _installed(name: str) -> Distribution | None:

@@ -9,13 +9,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.metadata import requires
 from pathlib import Path
 from typing import NamedTuple
 
 from reward_kit.deploy.archive import files_in
-from reward_kit.deploy.pinned import canonical, own_requirement
+from reward_kit.deploy.pinned import canonical, extra_of, extras_in, own_requirement
 from reward_kit.errors import DeployError
 from reward_kit.redaction import mask
 
@@ -76,7 +76,7 @@ class Wanted(NamedTuple):
 
     def lists(self) -> dict[str, Sequence[str]]:
         """The files that the commands read."""
-        others = [*_own_dependencies(), *self.requirements[1:]]
+        others = [*_own_dependencies(extras_in(self.requirements[0])), *self.requirements[1:]]
         return {"own.txt": [own_requirement()], "others.txt": others, "constraints.txt": self.constraints}
 
 
@@ -91,12 +91,15 @@ def unpacked(wanted: Wanted) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if not _NEEDLESS.search(name)}
 
 
-def _own_dependencies() -> Iterator[str]:
-    """What reward-kit itself needs to call a reward."""
+def _own_dependencies(extras: Collection[str]) -> Iterator[str]:
+    """What reward-kit itself needs to call a reward, and what these extras add."""
     for line in requires("reward-kit") or ():
         name = canonical(re.split(r"[^\w.-]", line, maxsplit=1)[0])
-        if "extra ==" not in line and name not in _COMMAND_LINE_ONLY:
+        extra = extra_of(line)
+        if extra is None and name not in _COMMAND_LINE_ONLY:
             yield line
+        elif extra in extras:
+            yield line.partition(";")[0].strip()
 
 
 def _install(command: Sequence[str], platform: Platform) -> None:

@@ -6,6 +6,7 @@ Without math-verify, `math` says "wrong" of answers that it takes with it; witho
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
@@ -21,12 +22,14 @@ class Extra(NamedTuple):
     packages: tuple[str, ...]
     decides: bool = True
     """Whether another version may judge another way."""
+    systems: tuple[str, ...] = ()
+    """Where it is used, if not everywhere."""
 
 
 EXTRAS = {
     "e2b": Extra(("e2b",), decides=False),
     "language": Extra(("py3langid",)),
-    "math": Extra(("math-verify",)),
+    "math": Extra(("math-verify",), systems=("linux",)),
     "regex": Extra(("google-re2",)),
     "schema": Extra(("jsonschema",)),
     "text": Extra(("rouge-score", "sacrebleu")),
@@ -61,8 +64,12 @@ def extras_of(project: Project) -> list[str]:
 
 def versions_of(project: Project) -> dict[str, str | None]:
     """The packages that decide verdicts of a reward of this project, with their versions; None where one is missing."""
-    deciding = [name for name in _used(project.library) if EXTRAS[name].decides]
-    return {package: _installed(package) for name in deciding for package in EXTRAS[name].packages}
+    deciding = [extra for name in _used(project.library) if (extra := EXTRAS[name]).decides]
+    return {
+        package: _installed(package) if sys.platform in (extra.systems or (sys.platform,)) else None
+        for extra in deciding
+        for package in extra.packages
+    }
 
 
 def _used(modules: Iterable[str]) -> list[str]:

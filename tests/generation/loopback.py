@@ -63,6 +63,10 @@ class Loopback:
 
     react: Callable[[dict[str, Any], int], Reaction]
     port: int = 0
+    models: list[dict[str, Any]] | None = None
+    """What it lists at `/models`; None: it has no such list."""
+    listed: int = 0
+    """How often it was asked for that list."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)
     connections: int = 0
@@ -78,6 +82,11 @@ class Loopback:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                if head.startswith("GET "):
+                    self.listed += 1
+                    said = complains(404) if self.models is None else Says(200, {"data": self.models})
+                    await self._reply(said, writer)
+                    continue
                 length = next(
                     int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:")
                 )
