@@ -17,7 +17,7 @@ LEAST: dict[str, Any] = {"dataset": {"path_or_name": "data.jsonl"}, "reward": {"
 
 def test_the_least_config_is_enough() -> None:
     config = load_config(LEAST)
-    assert (config.generation.n, config.generation.enabled, config.generation.cache.enabled) == (1, True, True)
+    assert (config.generation.n, config.generation.enabled, config.generation.cache.enabled) == (1, True, None)
     assert config.reward.pass_threshold == 1.0
 
 

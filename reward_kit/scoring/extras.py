@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 from reward_kit.utils.project_files import Project
@@ -78,6 +77,8 @@ def _used(modules: Iterable[str]) -> list[str]:
 
 
 def _installed(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version  # here: most rewards use no extra
+
     try:
         return version(package)
     except PackageNotFoundError:

@@ -14,7 +14,6 @@ import hashlib
 import inspect
 import os
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -32,7 +31,6 @@ _MOST_ITEMS = 100_000
 """Of a larger collection, only the length counts."""
 _MOST_LOOKED_AT = 1000
 """In a larger collection no code is looked for."""
-_OWN = Path(__file__).resolve().parents[1]
 
 
 class Project(NamedTuple):
@@ -236,16 +234,13 @@ def _root_of(each: Any) -> Path:
 def _is_installed(file: Path | None) -> bool:
     """Whether a file belongs to Python, to an installed package or to this one."""
     return file is not None and (
-        not _INSTALLED_NAMES.isdisjoint(file.parts) or any(place in file.parents for place in _installed_places())
+        not _INSTALLED_NAMES.isdisjoint(file.parts) or any(place in file.parents for place in _INSTALLED_PLACES)
     )
 
 
 _INSTALLED_NAMES = frozenset({"site-packages", "dist-packages"})
-
-
-@functools.cache
-def _installed_places() -> list[Path]:
-    return [_OWN, Path(sysconfig.get_paths()["stdlib"]).resolve()]
+_INSTALLED_PLACES = (Path(__file__).resolve().parents[1], Path(os.__file__).resolve().parent)
+"""This package, and Python's own library."""
 
 
 def _working_directory() -> list[Path]:
