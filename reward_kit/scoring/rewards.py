@@ -23,8 +23,8 @@ from reward_kit.scoring import defaults
 from reward_kit.scoring.extras import versions_of
 from reward_kit.scoring.opened import Opened, watched_import
 from reward_kit.scoring.worker_call import WorkerCall
-from reward_kit.utils.module_loader import loading_within
-from reward_kit.utils.project_files import Project, loose_values, project_of
+from reward_kit.utils.module_loader import forget, loading_within
+from reward_kit.utils.project_files import Project, loose_values, others_than_imported, project_of
 from reward_kit.utils.source_digest import source_digest
 
 if TYPE_CHECKING:
@@ -40,15 +40,23 @@ class Reward:
         """Load the reward the config names, or take the function given in its place."""
         self._given = function or _remote(config)
         self.config = config
-        try:
-            with _loading(config), loading_within(self.loading_seconds), watched_import(config.function_path):
-                self.call = RewardCall(self._given or config.function_path, config.params, config.invalid)
-        except ImportError as error:
-            raise ConfigError(f"The reward cannot be loaded: {error}") from error
-        self.opened = Opened(Project(Path.cwd(), {}) if self.is_remote else project_of(self.call.function), config)
+        self.call = self._load()
+        project = Project(Path.cwd(), {}) if self.is_remote else project_of(self.call.function)
+        if others_than_imported(project) and self._given is None:  # as a file is loaded again that has changed
+            forget(project.paths)
+            self.call = self._load()
+        self.opened = Opened(project, config)
         self._source, self._values = "", {}
         if not self.is_remote:
             self._source, self._values = source_digest(self.call.function), loose_values(self.call.function)
+
+    def _load(self) -> RewardCall:
+        config = self.config
+        try:
+            with _loading(config), loading_within(self.loading_seconds), watched_import(config.function_path):
+                return RewardCall(self._given or config.function_path, config.params, config.invalid)
+        except ImportError as error:
+            raise ConfigError(f"The reward cannot be loaded: {error}") from error
 
     @property
     def identity(self) -> dict[str, Any]:

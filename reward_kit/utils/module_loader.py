@@ -28,7 +28,7 @@ from reward_kit.errors import ItemError, boundary, message_of
 from reward_kit.utils.near_names import did_you_mean
 from reward_kit.utils.source_digest import source_digest
 
-__all__ = ["load_function", "load_object", "loading_within", "source_digest"]
+__all__ = ["forget", "load_function", "load_object", "loading_within", "source_digest"]
 
 _log = logging.getLogger(__name__)
 
@@ -146,6 +146,17 @@ def load_function(path: str) -> Callable[..., Any]:
     if not callable(found):
         raise ImportError(f"Cannot use {path!r} as a function: it is a {type(found).__name__}. Name a callable.")
     return found  # type: ignore[no-any-return]  # `callable` narrows Any to nothing more precise
+
+
+def forget(files: Iterable[Path]) -> None:
+    """Have the modules of these files imported anew when they are asked for again."""
+    gone = {str(file) for file in files}
+    with _loading:
+        named = {name: module.__file__ for name, module in [*sys.modules.items()] if hasattr(module, "__file__")}
+        for name in [name for name, file in named.items() if file in gone and name != "__main__"]:
+            del sys.modules[name]
+        for file in [file for file in _files if str(file) in gone]:
+            del _files[file]
 
 
 # ── modules ──────────────────────────────────────────────────────────────────────────────────────────────────────────

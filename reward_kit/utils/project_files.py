@@ -13,6 +13,7 @@ import functools
 import hashlib
 import inspect
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 from reward_kit.utils.project_imports import follow_imports, import_roots
 from reward_kit.utils.source_digest import source_of, stable_bytes
 
-__all__ = ["Project", "file_digest", "loose_values", "project_of"]
+__all__ = ["Project", "file_digest", "loose_values", "others_than_imported", "project_of"]
 
 _MOST_FILES = 2000
 _MOST_BYTES = 64 << 20
@@ -48,6 +49,11 @@ class Project(NamedTuple):
         if not any(folder in file.parents for folder in (self.root, *_working_directory())) or _is_installed(file):
             return None
         return Path(os.path.relpath(file, self.root)).as_posix()
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files of its modules."""
+        return [(self.root / name).resolve() for name in self.files]
 
     def digest(self, name: str) -> str:
         """The digest of a file as it is now; a word for one that is not there."""
@@ -97,6 +103,18 @@ def _real_name(name: str) -> str:
     return name if module is None or last not in vars(module) else f"{_module_of(vars(module)[last])}."
 
 
+_imported: dict[Path, str] = {}
+"""Files whose modules this process has imported, as they were when that was first noticed."""
+
+
+def others_than_imported(project: Project) -> bool:
+    """Whether a file of the project has changed since this process imported it."""
+    now = dict(zip(project.paths, project.files.values(), strict=True))
+    changed = any(_imported.get(path, digest) != digest for path, digest in now.items())
+    _imported.update(now)
+    return changed
+
+
 def loose_values(obj: Any) -> dict[str, str]:
     """By name, digests of plain values and helpers that the object needs and no file holds."""
     found: dict[str, str] = {}
@@ -122,7 +140,18 @@ def _is_module(value: object) -> bool:
 def _digest(value: Any) -> str:
     if isinstance(value, list | tuple | set | frozenset | dict) and len(value) > _MOST_ITEMS:
         return f"{len(value)} items"
-    return hashlib.sha256(stable_bytes(value)).hexdigest()[:16]
+    return hashlib.sha256(stable_bytes(_told(value))).hexdigest()[:16]
+
+
+def _told(value: Any) -> Any:
+    """A value as plain data, as far as it is one that always looks the same."""
+    if isinstance(value, re.Pattern):
+        return [value.pattern, value.flags]
+    if type(value).__module__.partition(".")[0] in {"datetime", "decimal", "fractions", "pathlib"}:
+        return repr(value)
+    if isinstance(value, FunctionType | type | ModuleType) or not hasattr(value, "__dict__"):
+        return value
+    return [type(value).__qualname__, vars(value)] if not _is_installed(_file_of(type(value))) else value
 
 
 # ── what an object holds ─────────────────────────────────────────────────────────────────────────────────────────────

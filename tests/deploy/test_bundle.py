@@ -21,9 +21,9 @@ from reward_kit._version import __version__
 from reward_kit.deploy.archive import digest_of, zip_of
 from reward_kit.deploy.bundle import BundleSource, make_bundle
 from reward_kit.deploy.pinned import pin
-from reward_kit.utils.project_imports import follow_imports, import_roots
 from reward_kit.deploy.suspicious import credential_in, is_credential_file, is_litter
 from reward_kit.errors import DeployError
+from reward_kit.utils.project_imports import follow_imports, import_roots
 
 AWS_KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 AWS_SECRET = "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEY"

@@ -135,7 +135,7 @@ _numbers = iter(range(10**6))
 
 
 @given(layout=layouts)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_change_in_any_file_that_judging_needs_is_noticed_by_name_and_no_other(layout: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -211,11 +211,16 @@ def notebook(source: str, **names: Any) -> dict[str, Any]:
 
 
 CELL = """
+import re
 LIMIT = 1.0
 TABLE = {"yes": [1, 2]}
+SHAPE = re.compile("y.s")
+class Scale:
+    def __init__(self, by): self.by = by
+SCALE = Scale(1)
 OTHER = 3
 def helper(text):
-    return LIMIT if text in TABLE else 0.0
+    return LIMIT * SCALE.by if text in TABLE and SHAPE.match(text) else 0.0
 def judge(messages, **kw):
     def inner():
         return helper(messages[-1].content)
@@ -237,7 +242,13 @@ MADE: dict[str, Callable[[dict[str, Any]], Any]] = {
 @pytest.mark.parametrize("made", MADE)
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("LIMIT = 1.0", "LIMIT = 0.5"), ('"yes": [1, 2]', '"yes": [1, 3]'), ("else 0.0", "else 0.1")],
+    [
+        ("LIMIT = 1.0", "LIMIT = 0.5"),
+        ('"yes": [1, 2]', '"yes": [1, 3]'),
+        ("else 0.0", "else 0.1"),
+        ("y.s", "y.."),
+        ("Scale(1)", "Scale(2)"),
+    ],
 )
 def test_what_a_notebooks_reward_names_is_part_of_it(made: str, before: str, after: str) -> None:
     judged(MADE[made](notebook(CELL)))
@@ -264,6 +275,21 @@ def test_a_module_that_a_notebook_imports_is_followed(monkeypatch: pytest.Monkey
     with pytest.raises(StorageError, match=r"'nb_helpers.py' has changed"):
         judged(scope["judge"])
     assert judged(scope["judge"], rescore=True) == 0.75
+
+
+@pytest.mark.parametrize("asynchronous", ["", "async "])
+def test_a_module_that_has_changed_is_imported_anew_where_its_reward_is_called_here(asynchronous: str) -> None:
+    name = f"anew{len(asynchronous)}"
+    helper = Path(f"{name}_helper.py")
+    helper.write_text("def value():\n    return 0.5\n")
+    Path(f"{name}.py").write_text(
+        f"from {name}_helper import value\n{asynchronous}def judge(messages, **kw):\n    return value()\n"
+    )
+    assert judged(f"{name}.py:judge") == 0.5
+    helper.write_text("def value():\n    return 0.75\n")
+    assert judged(f"{name}.py:judge", rescore=True) == 0.75
+    helper.write_text("def value():\n    return 0.125\n")
+    assert judged(f"{name}:judge", out="other") == 0.125
 
 
 # ── judging again ────────────────────────────────────────────────────────────────────────────────────────────────────
