@@ -27,7 +27,7 @@ def embeds(body: dict[str, Any], _: int) -> Says:
 
 
 def settings(base: str, api: str, cache: Path | None = None, **more: Any) -> dict[str, Any]:
-    kept: dict[str, Any] = {"enabled": False} if cache is None else {"cache_dir": str(cache)}
+    kept: dict[str, Any] = {"enabled": False} if cache is None else {"enabled": True, "cache_dir": str(cache)}
     return {"model_name": "m", "api_base": base, "api_key": "k", "api": api, "cache": kept, **more}
 
 
