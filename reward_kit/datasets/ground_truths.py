@@ -60,6 +60,9 @@ _ANSWERS = ("answer", "solution", "expected_answer", "final_answer")
 CANDIDATES = (*_ANSWERS, "target", "output", "completion", "label", "reference_answer", "reference")
 """Columns that may hold the right answer, for every door. Nobody else has a list of them."""
 
+_TASK = {"task", "success_condition"}
+"""Columns of a task for the shell: its condition says what is right, and what else is there is not asked."""
+
 KINDS = ("math", "code", "tool_calling")
 """Kinds of problems with a place of their own for the ground truth. Any other name is a kind without one."""
 
@@ -121,6 +124,8 @@ def truth_among(
     columns: Mapping[str, Any], candidates: tuple[str, ...] = CANDIDATES, *, but: str | None = None
 ) -> Truth | None:
     """The one of the candidates that holds something. Several are an error, unless they hold the same."""
+    if columns.keys() >= _TASK:
+        return None
     held = [
         Truth(name, plain_truth(name, columns[name]))
         for name in spelled(candidates, tuple(columns)) if name != but and is_held(columns[name])

@@ -309,6 +309,7 @@ def _user_text(columns: Columns) -> str:
         hint = nearest_columns(name, columns)
         raise NothingAsked(
             f"there is no column 'user_query', 'prompt' or 'messages' ({hint}); `dataset.column_mapping` can rename one"
+            f"{_as_question(columns)}"
         )
     value = columns.pop(name) if name == "user_query" else columns[name]
     if not is_held(value):
@@ -316,6 +317,13 @@ def _user_text(columns: Columns) -> str:
     if not isinstance(value, str):
         raise BadRow(f"column {name!r} is {value!r}; expected text")
     return value
+
+
+def _as_question(columns: Columns) -> str:
+    """How to say which column is asked: the one with the longest text, most likely."""
+    texts = {name: value for name, value in columns.items() if isinstance(value, str) and value}
+    longest = max(texts, key=lambda name: len(texts[name]), default=None)
+    return f", e.g. `dataset.column_mapping={{user_query: {longest}}}`" if longest else ""
 
 
 def _messages(value: Any, name: str) -> list[Message]:

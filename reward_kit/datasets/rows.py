@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class BadRow(ItemError):
-    """A row cannot become a sample. `BadRows` decides whether that stops the run; it never leaves this package."""
+    """A row cannot become a sample. In a dataset `BadRows` decides what follows; elsewhere, whoever reads the row."""
 
 
 class BadRows:

@@ -77,7 +77,8 @@ def test_a_benchmark_that_does_not_exist_is_no_dataset_of_hugging_face(capsys: p
 
 
 def test_a_dataset_without_a_question_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "`dataset.column_mapping` can rename one" in printed(capsys, "show", "frage.csv", code=2)
+    said = printed(capsys, "show", "frage.csv", code=2)
+    assert "`dataset.column_mapping` can rename one, e.g. `dataset.column_mapping={user_query: frage}`" in said
 
 
 def test_a_row_that_does_not_say_what_is_right_is_shown_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,7 @@ KNOWN = (
     Case({"instruction": "What is", "input": "2 + 2?", "output": "4"}, "What is\n\n2 + 2?", "4"),
     Case({"prompt": ASKED, "completion": [{"role": "assistant", "content": "4"}]}, ASKED, "4"),
     Case({"prompt": ASKED, "completion": "4", "answer": "5"}, ASKED, unclear=("answer", "completion")),
+    Case({"user_query": ASKED, "task": "Add.", "success_condition": "true", "answer": "4", "solution": "5"}, ASKED),
     Case({"conversations": [{"from": "human", "value": ASKED}, {"from": "gpt", "value": SAID}]}, ASKED, SAID),
     Case({"conversations": [{"from": "human", "value": ASKED}, {"from": "gpt", "value": SAID}], "answer": "4"},
          ASKED, "4"),
