@@ -15,8 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from reward_kit.config_models import DatasetConfig, load_config, validated
 from reward_kit.datasets.loader import load_rollouts, rollouts_from_rows
 from reward_kit.errors import AnswersFailedError, ConfigError, DatasetError, StorageError
@@ -27,6 +25,7 @@ from reward_kit.models import Rollout, Sample
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, set_run_aside
 from reward_kit.storage.tables import rollout_from_line
+from reward_kit.utils import exact_json
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 if TYPE_CHECKING:
@@ -291,7 +290,7 @@ def _answers_in(rollouts: Path) -> set[Key]:
     if not rollouts.is_file():
         return set()
     with Journal(rollouts, read_only=True, owed_again=True) as journal:
-        lines = map(orjson.loads, journal.in_order())
+        lines = map(exact_json.loads, journal.in_order())
         return {(line["id"], line["response_index"]) for line in lines}
 
 

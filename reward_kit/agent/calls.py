@@ -18,11 +18,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
-import orjson
-
 from reward_kit.agent.tools import Tool, ToolError
 from reward_kit.errors import RewardKitError, message_of
 from reward_kit.models import ChatCompletionMessageToolCall, Message, ToolUse
+from reward_kit.utils import exact_json
 
 __all__ = ["BAD_CALLS", "UNREADABLE", "Approval", "ToolRunner", "shown", "text_of"]
 
@@ -146,8 +145,8 @@ def _arguments(text: str) -> dict[str, Any]:
     if len(text) > _LONGEST_ARGUMENTS:
         raise ToolError(f"The arguments have {len(text)} characters, and at most {_LONGEST_ARGUMENTS} are read.")
     try:
-        value = orjson.loads(text) if text.strip() else {}
-    except (orjson.JSONDecodeError, UnicodeEncodeError) as error:
+        value = exact_json.loads(text) if text.strip() else {}
+    except (exact_json.JSONDecodeError, UnicodeEncodeError) as error:
         raise ToolError(f"The arguments are not valid JSON: {error}. Write one JSON object.", "bad_json") from None
     if not isinstance(value, dict):
         raise ToolError("The arguments are not a JSON object. Write one, such as {}.", "bad_json")
@@ -194,7 +193,7 @@ def _forget(task: asyncio.Future[Any]) -> None:
 
 def _error_result(kind: str, message: str) -> _Result:
     text, _ = shown(message, _LONGEST_MESSAGE)
-    return _Result(orjson.dumps({"error": {"kind": kind, "message": text}}).decode(), kind)
+    return _Result(exact_json.dumps({"error": {"kind": kind, "message": text}}).decode(), kind)
 
 
 def _shown_result(value: Any, most: int) -> _Result:
@@ -218,7 +217,7 @@ def text_of(value: Any, most: int) -> str:
     if isinstance(value, bytes):
         return value[: 4 * most + 4].decode("utf-8", "replace")
     try:
-        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+        return exact_json.dumps(value, non_str_keys=True).decode()
     except (TypeError, RecursionError):
         raise ToolError(
             f"The tool returned a {type(value).__name__}, which cannot be shown. The tool must return text or plain "

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import orjson
-
 from reward_kit.agent.calls import UNREADABLE
 from reward_kit.agent.tools import Tool
 from reward_kit.answers.tool_calls.calls import CallError
 from reward_kit.answers.tool_calls.formats import calls_in_text
 from reward_kit.answers.tool_calls.tools import read_tools
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
+from reward_kit.utils import exact_json
 
 __all__ = ["with_calls_in_text"]
 
@@ -24,7 +23,7 @@ def with_calls_in_text(message: Message, tools: Sequence[Tool]) -> Message:
     except CallError as error:
         calls = [_call(UNREADABLE, str(error))]
     else:
-        calls = [_call(call.name, orjson.dumps(dict(call.arguments)).decode()) for call in found]
+        calls = [_call(call.name, exact_json.dumps(dict(call.arguments)).decode()) for call in found]
     return message.model_copy(update={"tool_calls": calls}) if calls else message
 
 

@@ -16,14 +16,13 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from reward_kit.agent.calls import ToolRunner, text_of
 from reward_kit.agent.environment import Answer, Attached, Environment, World, finished
 from reward_kit.agent.tools import Tool, ToolError
 from reward_kit.agent.world_host import ASKS, DONE, LENGTH, MOST_BYTES, RAISED, TOOL_ERROR, describe, frame
 from reward_kit.errors import ItemError
 from reward_kit.models import Message, Sample
+from reward_kit.utils import exact_json
 
 __all__ = ["HostedWorld", "described", "read_frame"]
 
@@ -146,7 +145,7 @@ class HostedWorld:
         raise ToolError(f"There is no tool {name!r} any more.", "unknown_tool")
 
     async def _facts(self) -> Any:
-        return orjson.loads(orjson.dumps(await self.world.all_facts(), option=orjson.OPT_NON_STR_KEYS))
+        return exact_json.loads(exact_json.dumps(await self.world.all_facts(), non_str_keys=True))
 
     async def _snapshot(self) -> bytes:
         return bytes(await finished(self.world.snapshot()))

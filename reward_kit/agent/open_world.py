@@ -10,14 +10,13 @@ from inspect import iscoroutinefunction
 from math import isfinite
 from typing import Any
 
-import orjson
-
 from reward_kit.agent.blocking import in_a_thread
 from reward_kit.agent.calls import Approval, ToolRunner
 from reward_kit.agent.environment import Answer, Environment, World
 from reward_kit.config_models import AgentConfig
 from reward_kit.errors import EnvironmentFailure, ItemError, boundary
 from reward_kit.models import Message, Sample
+from reward_kit.utils import exact_json
 
 __all__ = ["as_answer", "ask_world", "facts_of", "open_world"]
 
@@ -76,7 +75,7 @@ async def facts_of(world: World, config: AgentConfig) -> dict[str, Any]:
     """What the world says of itself, as plain data."""
     facts = await ask_world(config, "facts", world.all_facts)
     try:
-        text = orjson.dumps(facts, option=orjson.OPT_NON_STR_KEYS)
+        text = exact_json.dumps(facts, non_str_keys=True)
     except (TypeError, RecursionError) as error:
         raise EnvironmentFailure(
             f"The world's facts cannot be written as JSON ({error}). Return plain data from `facts`.", retryable=False
@@ -87,7 +86,7 @@ async def facts_of(world: World, config: AgentConfig) -> dict[str, Any]:
             f"Return a dict of at most {_LARGEST_FACTS >> 20} MB from `facts`.",
             retryable=False,
         )
-    plain: dict[str, Any] = orjson.loads(text)
+    plain: dict[str, Any] = exact_json.loads(text)
     return plain
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from reward_kit.storage.vocabularies import TEXTS, Field, find_columns
+from reward_kit.utils import exact_json
 
 __all__ = ["JsonLines", "Loaded", "ParquetTexts", "Texts", "one_line", "spoken"]
 
@@ -183,7 +183,7 @@ class JsonLines:
         with self._path.open("rb") as file:
             for place in np.argsort(rows, kind="stable"):
                 file.seek(int(self._offsets[rows[place]]))
-                line = orjson.loads(file.readline())
+                line = exact_json.loads(file.readline())
                 for field, texts in found.items():
                     texts[place] = _of_line(line, field)
         return found
@@ -210,7 +210,7 @@ class JsonLines:
     def whole(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
         """Read the lines."""
         with self._path.open("rb") as file:
-            return [orjson.loads(_line_at(file, int(self._offsets[row]))) for row in rows]
+            return [exact_json.loads(_line_at(file, int(self._offsets[row]))) for row in rows]
 
 
 def _line_at(file: BinaryIO, offset: int) -> bytes:
@@ -226,8 +226,8 @@ def _own_columns(line: Mapping[str, Any]) -> dict[str, Any]:
 def _mapping(held: Any) -> dict[str, Any]:
     if isinstance(held, str):
         try:
-            held = orjson.loads(held)
-        except orjson.JSONDecodeError:
+            held = exact_json.loads(held)
+        except exact_json.JSONDecodeError:
             return {}
     return held if isinstance(held, dict) else {}
 
@@ -247,7 +247,7 @@ def _of_line(line: Mapping[str, Any], field: Field) -> Any:
 
 
 def _as_json(value: Any) -> str:
-    return str(orjson.dumps(value, default=str), "utf-8")
+    return str(exact_json.dumps(value, default=str), "utf-8")
 
 
 def one_line(value: Any, width: int) -> str:
@@ -262,8 +262,8 @@ def spoken(value: Any) -> str:
         if not value.startswith(("[{", '{"')):
             return value
         try:
-            value = orjson.loads(text := value)
-        except orjson.JSONDecodeError:
+            value = exact_json.loads(text := value)
+        except exact_json.JSONDecodeError:
             return text
     if isinstance(value, list) and value and all(isinstance(turn, dict) for turn in value):
         questions = [turn for turn in value if turn.get("role") == "user"] or value

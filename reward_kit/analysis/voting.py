@@ -10,19 +10,20 @@ sample of their queries, and the interval says what that leaves open.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import orjson
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED, Integers, JudgedAnswers
 from reward_kit.analysis.loading import ResultsLike, load
 from reward_kit.analysis.rates import mean_of_queries
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.statistics import Estimate, majority_at_k
+from reward_kit.utils import exact_json
 
 __all__ = ["Ballot", "Votes", "collect_votes", "is_mathematical", "majority_rate"]
 
@@ -189,11 +190,11 @@ def _normalised(response: Any) -> str:
     text = without_reasoning(_as_text(response)).strip()
     if text[:1] in ("{", "["):
         try:
-            return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
-        except orjson.JSONDecodeError:
+            return json.dumps(exact_json.loads(text), sort_keys=True, ensure_ascii=False)
+        except exact_json.JSONDecodeError:
             pass
     return " ".join(text.split())
 
 
 def _as_text(response: Any) -> str:
-    return response if isinstance(response, str) else "" if response is None else orjson.dumps(response).decode()
+    return response if isinstance(response, str) else "" if response is None else exact_json.dumps(response).decode()

@@ -306,10 +306,10 @@ def _still_asked_for(verifiers: dict[str, Any], before: Any, now: str) -> dict[s
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    import orjson
+    from reward_kit.utils import exact_json
 
     try:
-        value = orjson.loads(text)
+        value = exact_json.loads(text)
     except ValueError:
         value = None
     if not isinstance(value, dict):

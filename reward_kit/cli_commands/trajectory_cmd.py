@@ -86,18 +86,17 @@ def _episodes(run: Path) -> list[Rollout]:
 
 def _judged(run: Path) -> dict[tuple[str, int], Judged]:
     """What the reward said of the episodes, by sample and episode; nothing where there are no results yet."""
-    import orjson
-
     from reward_kit.cli_commands.display.trajectory import Judged
     from reward_kit.storage.journal import Journal
     from reward_kit.storage.run_directory import RESULTS
     from reward_kit.storage.vocabularies import RUN
+    from reward_kit.utils import exact_json
 
     path = (run if run.is_dir() else run.parent) / RESULTS
     if not path.exists():
         return {}
     with Journal(path, read_only=True) as journal:
-        rows = [orjson.loads(line) for line in journal.in_order()]
+        rows = [exact_json.loads(line) for line in journal.in_order()]
     return {
         (row["id"], row["response_index"]): Judged(
             row.get(RUN.score), row.get(RUN.verification_reason), row.get("error"),

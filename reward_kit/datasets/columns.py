@@ -71,7 +71,7 @@ class Reshaper:
                 bad.report(row.origin, row.number, str(problem))
                 continue
             for columns in results:
-                yield Row(row.origin, row.number, columns)
+                yield row._replace(columns=columns)
 
     def _through_all(self, rows: list[Columns]) -> list[Columns]:
         for step in self._steps:

@@ -13,11 +13,10 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from reward_kit.config_models import DatasetConfig, FewShotConfig
 from reward_kit.datasets.rows import BadRows, Columns, Row
 from reward_kit.errors import DatasetError
+from reward_kit.utils import exact_json
 
 __all__ = ["FewShot", "source_of"]
 
@@ -83,4 +82,4 @@ class FewShot:
         return random.Random(f"{self._settings.seed}\0{group.decode()}").sample(rows, most)
 
     def _group_of(self, columns: Columns) -> bytes:
-        return b"" if self._settings.same is None else orjson.dumps(columns.get(self._settings.same))
+        return b"" if self._settings.same is None else exact_json.dumps(columns.get(self._settings.same))

@@ -27,11 +27,10 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import orjson
-
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.datasets.columns import Columns
 from reward_kit.datasets.rows import BadRow
+from reward_kit.utils import exact_json
 
 __all__ = [
     "CANDIDATES",
@@ -302,7 +301,7 @@ def as_call(call: Any) -> dict[str, Any]:
     if not isinstance(function, Mapping) or "name" not in function:
         raise BadRow(f"a tool call is {call!r}; expected {{function: {{name, arguments}}}}")
     arguments = function.get("arguments")
-    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
+    text = arguments if isinstance(arguments, str) else exact_json.dumps(arguments or {}).decode()
     return {
         "id": call.get("id") or "", "type": "function", "function": {"name": function["name"], "arguments": text}
     }  # fmt: skip
@@ -404,6 +403,6 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _json(text: str) -> Any:
     try:
-        return orjson.loads(text)
+        return exact_json.loads(text)
     except ValueError:
         raise BadRow(f"{text[:40]!r}… is text but not JSON") from None

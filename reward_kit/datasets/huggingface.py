@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from reward_kit.config_models import DatasetConfig
-from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, plain
+from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, as_table, cells
 from reward_kit.errors import DatasetError, MissingExtraError
 
 __all__ = ["HuggingFaceSource"]
@@ -31,7 +31,7 @@ class HuggingFaceSource:
         origin = Origin(self._name, "row")
         for number, columns in enumerate(self._streamed(), start=1):
             try:
-                row = Row(origin, number, plain(columns))
+                row = Row(origin, number, cells(columns, tuples=True), as_table)
             except BadRow as problem:
                 bad.report(origin, number, str(problem))
             else:

@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import orjson
 from pydantic import ValidationError
 
 from reward_kit.config_models import DatasetFormat
@@ -37,6 +36,7 @@ from reward_kit.datasets.row_ids import content_id
 from reward_kit.datasets.rows import BadRow, plain
 from reward_kit.datasets.shapes import ShapeReader
 from reward_kit.models import SYSTEM_ROLES, Message, Rollout, Sample, split_off_answer
+from reward_kit.utils import exact_json
 from reward_kit.utils.trusted import text_message, trusted
 
 __all__ = ["ROLES", "Answered", "NothingAsked", "Question", "RowReader", "rollouts_of", "sample_of"]
@@ -358,7 +358,7 @@ def _with_json_arguments(turn: Any) -> Any:
 
 def _from_json(text: str, name: str) -> Any:
     try:
-        return orjson.loads(text)
+        return exact_json.loads(text)
     except ValueError:
         raise BadRow(f"column {name!r} is text but not JSON; expected a list of objects") from None
 

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.as_dataset import load_and_process_dataset, load_derived_dataset
 from reward_kit.datasets.feed import Feed
-from reward_kit.datasets.interpret import Answered, RowReader
+from reward_kit.datasets.interpret import Answered, Question, RowReader
 from reward_kit.datasets.row_ids import Places, Variants, prompt_digest
 from reward_kit.datasets.rows import BadRow, BadRows, Row
 from reward_kit.datasets.sources import MemorySource, open_source
@@ -140,10 +140,10 @@ class SampleStream(_Stream[Sample]):
     def _sample(self, row: Row, places: Places, position: int) -> Sample:
         question = self._interpreter.question(row.columns)
         if not question.named:
-            return question.sample(self._name(question.name, row, places), position)
+            return _sample(question, self._name(question.name, row, places), position, row)
         if first := places.claim(question.name, row):
             raise BadRow(f"id {question.name!r} is already taken by {first}; ids must differ")
-        return question.sample(question.name, position)
+        return _sample(question, question.name, position, row)
 
     def _name(self, content: str, row: Row, places: Places) -> str:
         """What a row without an id is called, after its content."""
@@ -190,11 +190,21 @@ class AnswersRead:
         question, answers = answered.question, answered.answers
         digest = prompt_digest(question.messages, question.ground_truth)
         place = self._variants.place(question.name, digest, answered.response_index, len(answers), row)
-        sample = question.sample(question.name, place.position)
+        sample = _sample(question, question.name, place.position, row)
         return [
             Rollout(sample=sample, response_index=index, turns=turns)
             for index, turns in enumerate(answers, start=place.response_index)
         ]
+
+
+def _sample(question: Question, name: str, position: int, row: Row) -> Sample:
+    """What the row asks, under this id, with the ground truth as its source writes it."""
+    sample = question.sample(name, position)
+    truth = question.ground_truth
+    if not isinstance(truth, (bool, int, float)):
+        return sample
+    text = row.written(truth)
+    return sample if text in (None, str(truth)) else sample.model_copy(update={"ground_truth_text": text})
 
 
 def _why_empty(bad: BadRows) -> str:

@@ -4,17 +4,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
+from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic import BaseModel
 
 from reward_kit.errors import DatasetError, ItemError
+from reward_kit.models import Message
+from reward_kit.utils.exact_json import Texts
 
-__all__ = ["BadRow", "BadRows", "Columns", "Origin", "Row", "check_depth", "plain"]
+__all__ = [
+    "BadRow", "BadRows", "Columns", "Origin", "Row", "Written", "as_json", "as_python", "as_table", "as_written",
+    "cells", "check_depth", "plain",
+]  # fmt: skip
 
 Columns = dict[str, Any]
 """A row's columns by name."""
@@ -32,12 +39,47 @@ class Origin(NamedTuple):
     """What its rows are counted in: `line` or `row`, from 1."""
 
 
+Written = Callable[[Any], str | None]
+"""How the source of a row writes one of its values, where Python's `str` would write it otherwise; else None."""
+
+
+def as_python(_: Any) -> str | None:
+    """For sources that are text, or objects of Python."""
+    return None
+
+
+def as_json(value: Any) -> str | None:
+    """For JSON whose floats are all written as Python writes them."""
+    return ("true" if value else "false") if isinstance(value, bool) else None
+
+
+def as_table(value: Any) -> str | None:
+    """For tables, whose column of whole numbers becomes one of floats where a value is missing: 4.0 may have been 4."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_IN_A_FLOAT:
+        return str(int(value))
+    return None
+
+
+def as_written(texts: Texts) -> Written:
+    """For JSON with floats that Python writes otherwise."""
+
+    def written(value: Any) -> str | None:
+        known = texts.get(id(value))
+        return as_json(value) if known is None else known[1]
+
+    return written
+
+
+_EXACT_IN_A_FLOAT = 2**53
+
+
 class Row(NamedTuple):
     """One row, and the place to look for it."""
 
     origin: Origin
     number: int
     columns: dict[str, Any]
+    written: Written = as_python
 
     @property
     def where(self) -> str:
@@ -83,40 +125,144 @@ def check_depth(value: Any, left: int = _DEEPEST) -> None:
         check_depth(item, left - 1)
 
 
-def plain(value: Any, left: int = _DEEPEST) -> Any:
-    """`value` in JSON's own types, so that a reward sees the same thing before and after it has been on disk."""
+def plain(row: Mapping[str, Any]) -> Columns:
+    """A row that a program gives, as a copy. It holds what JSON holds, or is refused: nothing in it changes its type.
+
+    So a reward sees the same values at once, in a second phase, and when the run is resumed.
+    """
+    return _copied_row(row, _refused)
+
+
+def cells(row: Mapping[str, Any], *, tuples: bool = False) -> Columns:
+    """A row of a table, as a copy in JSON's own types.
+
+    What stands for a missing value (NaN, NaT, NA) becomes None, numpy's numbers become Python's, its arrays lists, and
+    dates, decimals and bytes their text. With `tuples` they become lists: so Arrow gives the pairs of its maps.
+    """
+    return _copied_row(row, partial(_from_cell, tuples=tuples))
+
+
+_Unusual = Callable[[Any, int], Any]
+"""What becomes of a value that JSON has no type for; it is given how much deeper it may go."""
+
+
+def _copied_row(row: Mapping[str, Any], unusual: _Unusual) -> Columns:
+    columns: Columns = {}
+    for name, value in row.items():
+        try:
+            column = _name(name) if unusual is _refused else str(name)
+            columns[column] = _copied(value, _DEEPEST - 1, unusual)
+        except _NotPlain as problem:
+            raise BadRow(f"column {name!r} holds {problem}") from None
+    return columns
+
+
+class _NotPlain(Exception):
+    """What is found in a column that JSON cannot express; said so that it follows `holds`."""
+
+
+def _copied(value: Any, left: int, unusual: _Unusual) -> Any:
     kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
+    if value is None or kind is bool or (kind is int and -_WORD < value < _WORD) or (kind is str and value.isascii()):
         return value
-    if kind is float:
-        return value if math.isfinite(value) else None  # JSON has no NaN: pandas' missing value is a null
+    if kind is str or kind is int:
+        return _writable(value)
+    if kind is float and math.isfinite(value):
+        return value
+    if kind is not dict and kind is not list:
+        return unusual(value, left)
     if not left:
         raise BadRow(f"it is more than {_DEEPEST} levels deep; make it flatter")
-    if isinstance(value, Mapping):
-        return {str(name): plain(item, left - 1) for name, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item, left - 1) for item in value]
-    return _plain_scalar(value)
+    if kind is list:
+        return [_copied(item, left - 1, unusual) for item in value]
+    return {_name(name): _copied(item, left - 1, unusual) for name, item in value.items()}
 
 
-def _plain_scalar(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return plain(value.model_dump(exclude_none=True))
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    if isinstance(value, (Decimal, UUID)):
-        return str(value)
-    if isinstance(value, (bytes, bytearray)):
-        return _text(bytes(value))
-    if isinstance(value, (str, bool, int, float)):  # their subclasses: enums, numpy's float64
-        return plain(next(base for base in (str, bool, int, float) if isinstance(value, base))(value))
-    if type(value).__module__ == "numpy":
-        return plain(value.tolist())
-    raise BadRow(f"it holds a {type(value).__name__}, which JSON cannot express; drop or convert it with a preprocess")
+_WORD = 1 << 63
 
 
-def _text(value: bytes) -> str:
+def _writable(value: str | int) -> str | int:
+    """The same, unless no file can hold it: such a text, or an integer that Python neither writes nor reads."""
     try:
-        return value.decode()
+        str(value).encode()
+    except UnicodeEncodeError:
+        raise _NotPlain("half of a character (a surrogate), which no file can hold; give whole characters") from None
+    except ValueError:
+        raise _NotPlain("an integer of more than 4300 digits; give it as text") from None
+    return value
+
+
+def _name(name: Any) -> str:
+    if isinstance(name, str):
+        return str(name)
+    raise _NotPlain(f"a key that is {_a(type(name).__name__)} ({name!r}); give keys that are text")
+
+
+def _refused(value: Any, left: int) -> Any:
+    """A program's value, where its type would be lost on the way to a file and back."""
+    if isinstance(value, Message):
+        return _copied(value.model_dump(exclude_none=True), left, _refused)
+    fits = (words for kinds, words in _INSTEAD if isinstance(value, kinds))
+    instead = "its `.tolist()`" if type(value).__module__ == "numpy" else next(fits, _WHAT_JSON_HOLDS)
+    given = repr(value) if type(value) is float else _a(type(value).__name__)
+    raise _NotPlain(f"{given}, which a file cannot hold as it is; give {instead}")
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+_WHAT_JSON_HOLDS = "text, a number, True, False, None, a list or a dict"
+_INSTEAD: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (Enum, "its `.value`"),
+    (tuple, "a list, and make the tuple in the reward"),
+    ((set, frozenset), "a list, and make the set in the reward"),
+    ((datetime, date, time), "its text, `.isoformat()`"),
+    ((Decimal, UUID), "its text, `str(…)`"),
+    ((bytes, bytearray), "text, `.decode()`"),
+    (BaseModel, "its `.model_dump()`"),
+    (float, "None where a value is missing, else a float that is a number"),
+    (str, "plain text, `str(…)`"),
+    (int, "a plain integer, `int(…)`"),
+    (Mapping, "a plain dict, `dict(…)`"),
+)
+"""What to give in the place of values of some types; the first that fits. Subclasses count: numpy's float64 is one."""
+
+
+def _from_cell(value: Any, left: int, *, tuples: bool) -> Any:
+    if _is_missing(value):
+        return None
+    for kinds, text_of in _AS_TEXT:
+        if isinstance(value, kinds):
+            return text_of(value)
+    inner = value
+    if tuples and isinstance(value, tuple):
+        inner = list(value)
+    elif isinstance(value, Mapping):  # a row inside a row, of whatever class the table has for it
+        inner = dict(value)
+    elif type(value).__module__ == "numpy":
+        inner = value.tolist()
+    return _refused(value, left) if inner is value else _copied(inner, left, partial(_from_cell, tuples=tuples))
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether it stands for no value: JSON has no NaN, and pandas has NaN, NaT and NA."""
+    kind = type(value)
+    if kind is float:
+        return not math.isfinite(value)
+    return kind.__name__ in ("NaTType", "NAType") and kind.__module__.startswith("pandas.")
+
+
+def _text(value: bytes | bytearray) -> str:
+    try:
+        return bytes(value).decode()
     except UnicodeDecodeError:
-        raise BadRow("it holds bytes that are not text; drop or convert them with a preprocess") from None
+        raise _NotPlain("bytes that are not text; drop or convert them with a preprocess") from None
+
+
+_AS_TEXT: tuple[tuple[tuple[type, ...], Callable[[Any], str]], ...] = (
+    ((datetime, date, time), lambda moment: str(moment.isoformat())),
+    ((Decimal, UUID), str),
+    ((bytes, bytearray), _text),
+)
+"""What a table's cell holds that JSON has no type for, and that is written as text."""

@@ -32,8 +32,6 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-import orjson
-
 from reward_kit.config_models import DatasetFormat
 from reward_kit.datasets.columns import USER_TURN, Columns
 from reward_kit.datasets.ground_truths import (
@@ -51,6 +49,7 @@ from reward_kit.datasets.ground_truths import (
     with_ground_truth,
 )
 from reward_kit.datasets.rows import BadRow
+from reward_kit.utils import exact_json
 
 __all__ = ["FORMATS", "Shape", "ShapeReader", "known_shapes"]
 
@@ -432,7 +431,7 @@ def _from_json(value: Any, nothing: Any) -> Any:
     if not isinstance(value, str):
         return nothing if value is None else value
     try:
-        return orjson.loads(value)
+        return exact_json.loads(value)
     except ValueError:
         return nothing
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.columns import Columns, nearest_columns
 from reward_kit.datasets.feed import Feed
@@ -19,6 +17,7 @@ from reward_kit.datasets.row_ids import Places
 from reward_kit.datasets.rows import BadRow, Row
 from reward_kit.datasets.sources import open_source
 from reward_kit.models import Sample
+from reward_kit.utils import exact_json
 
 __all__ = ["PROMPT", "TaskStream", "load_tasks", "task_columns"]
 
@@ -82,7 +81,7 @@ def setup_commands(value: Any) -> list[str]:
         if not value.lstrip().startswith("["):
             return [value]
         try:
-            value = orjson.loads(value)
+            value = exact_json.loads(value)
         except ValueError:
             return [str(value)]  # `[ -d x ] || mkdir x`
     if isinstance(value, list) and all(isinstance(command, str) and "\0" not in command for command in value):

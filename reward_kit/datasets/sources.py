@@ -12,22 +12,36 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
-
-import orjson
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.files import DataFile, Format, count_lines, file_format, files_of, fingerprint, open_bytes
 from reward_kit.datasets.huggingface import HuggingFaceSource
-from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, check_depth, plain
+from reward_kit.datasets.rows import (
+    BadRow,
+    BadRows,
+    Columns,
+    Origin,
+    Row,
+    Written,
+    as_json,
+    as_python,
+    as_table,
+    as_written,
+    cells,
+    check_depth,
+    plain,
+)
 from reward_kit.errors import DatasetError, MissingExtraError
 from reward_kit.models import Sample
 from reward_kit.stores.addresses import is_stored
 from reward_kit.stores.reasons import StoreError
+from reward_kit.utils import exact_json
 from reward_kit.utils.module_loader import load_function, source_digest
 
 __all__ = [
@@ -48,8 +62,8 @@ _BATCH = 1024
 _BOM = b"\xef\xbb\xbf"
 _NESTED = 100
 """A line with no more brackets than this is not too deep."""
-_WIDE_INTEGER = re.compile(rb"[0-9][0-9]{18}")  # a first digit apart is searched for in half the time
-"""Integers that may not fit 64 bits, which orjson would read as floats, losing digits."""
+_BEGINNING = 4096
+"""Bytes of a file in which its first character must stand."""
 
 
 class Source(Protocol):
@@ -142,26 +156,87 @@ class _FileSource:
 
 
 class JsonlSource(_FileSource):
-    """JSON lines. Blank lines, CRLF and a byte order mark are tolerated."""
+    """JSON lines, or one JSON array. Blank lines, CRLF and a byte order mark are tolerated."""
 
     def _rows_of(self, path: DataFile, origin: Origin, bad: BadRows) -> Iterator[Row]:
         with open_bytes(path) as file:
-            for number, line in enumerate(_without_bom(file), start=1):
-                try:
-                    columns = _exactly(line) if _WIDE_INTEGER.search(line) else orjson.loads(line)
-                    if line.count(b"[") + line.count(b"{") > _NESTED:
-                        check_depth(columns)
-                except (ValueError, RecursionError) as error:
-                    if line.strip():
-                        bad.report(origin, number, _why_not_json(line, error))
-                    continue
-                except BadRow as problem:
-                    bad.report(origin, number, str(problem))
-                    continue
-                if isinstance(columns, dict):
-                    yield Row(origin, number, columns)
-                else:
-                    bad.report(origin, number, f"expected a JSON object, found {_shown(columns)}")
+            lines = enumerate(_without_bom(file), start=1)
+            for number, line in lines:
+                if line.lstrip().startswith(b"["):
+                    yield from _array(b"".join([line, *(rest for _, rest in lines)]), number, path, bad)
+                    return
+                if (row := _row_of(line, origin, number, bad)) is not None:
+                    yield row
+                if line.strip():
+                    break
+            for number, line in lines:
+                if (row := _row_of(line, origin, number, bad)) is not None:
+                    yield row
+
+    def size_hint(self, up_to: int | None) -> int | None:
+        """The number of lines, unless a file is compressed; unknown where a file is an array."""
+        return None if any(map(_is_array, self.paths)) else super().size_hint(up_to)
+
+
+def _row_of(line: bytes, origin: Origin, number: int, bad: BadRows) -> Row | None:
+    """The row with what its line holds; None where the line is blank or bad."""
+    try:
+        columns = exact_json.loads(line)
+        written: Written = as_json
+        if isinstance(columns, dict) and _holds_a_float(columns):
+            columns, texts = exact_json.loads_with_texts(line)
+            written = as_written(texts) if texts else as_json
+        if line.count(b"[") + line.count(b"{") > _NESTED:
+            check_depth(columns)
+        if not isinstance(columns, dict):
+            raise BadRow(f"expected a JSON object, found {_shown(columns)}")
+    except (ValueError, RecursionError) as error:
+        if line.strip():
+            bad.report(origin, number, _why_not_json(line, error))
+    except BadRow as problem:
+        bad.report(origin, number, str(problem))
+    else:
+        return Row(origin, number, columns, written)
+    return None
+
+
+def _array(text: bytes, number: int, path: DataFile, bad: BadRows) -> Iterator[Row]:
+    """The rows of a file that is one JSON array of objects, which begins in line `number`."""
+    try:
+        items, texts = exact_json.loads_with_texts(text)
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(
+            f"{str(path)!r} begins with '[' in line {number}, but is no JSON array: {error}. Correct the file, or "
+            "write JSON lines: one object per line, without brackets and commas around them."
+        ) from None
+    origin, written = Origin(str(path), "item"), as_written(texts) if texts else as_json
+    for place, item in enumerate(items, start=1):
+        try:
+            check_depth(item)
+        except BadRow as problem:
+            bad.report(origin, place, str(problem))
+            continue
+        if isinstance(item, dict):
+            yield Row(origin, place, item, written)
+        else:
+            bad.report(origin, place, f"expected a JSON object, found {item!r}")
+
+
+def _is_array(path: DataFile) -> bool:
+    """Whether a local file begins as a JSON array does."""
+    if not isinstance(path, Path):
+        return False
+    with open_bytes(path) as file:
+        return file.read(_BEGINNING).removeprefix(_BOM).lstrip().startswith(b"[")
+
+
+def _holds_a_float(columns: Mapping[str, Any]) -> bool:
+    """Whether a column is a float, or holds one under a name: only such a value can be a ground truth."""
+    for value in columns.values():
+        kind = type(value)
+        if kind is float or (kind is dict and _holds_a_float(value)):
+            return True
+    return False
 
 
 def _without_bom(file: BinaryIO) -> Iterator[bytes]:
@@ -171,18 +246,12 @@ def _without_bom(file: BinaryIO) -> Iterator[bytes]:
     yield from file
 
 
-def _exactly(line: bytes) -> Any:
-    """Read a line in which an integer may need more than 64 bits."""
-    return json.loads(line.decode(), parse_constant=_refuse_constant)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _why_not_json(line: bytes, error: Exception) -> str:
     if line.strip() in (b"[", b"{"):
-        return "the JSON object does not end on its line; this is a JSON document, not JSON lines (one object a line)"
+        return (
+            "the JSON object does not end on its line; this is a JSON document, not JSON lines (one object a line). "
+            "Write `jq -c . FILE > ROWS.jsonl` and name that file"
+        )
     try:
         line.decode()
     except UnicodeDecodeError as problem:
@@ -197,14 +266,18 @@ def _shown(value: object) -> str:
 
 
 class CsvSource(_FileSource):
-    """CSV with a header line (tabs instead of commas in `.tsv`). All values are text; an empty cell is empty text."""
+    """CSV with a header line (tabs instead of commas in `.tsv`). All values are text; an empty cell is empty text.
+
+    Where the usual delimiter leaves the header in one piece, the one of comma, semicolon and tab counts that does not.
+    """
 
     def _rows_of(self, path: DataFile, origin: Origin, bad: BadRows) -> Iterator[Row]:
         csv.field_size_limit(2**31 - 1)  # the default of 128 KiB is less than some prompts
-        delimiter = "\t" if ".tsv" in path.suffixes else ","
         # Bytes that are not UTF-8 come through as surrogates, so that they cost their row and not the whole file.
         with TextIOWrapper(open_bytes(path), "utf-8-sig", "surrogateescape", newline="") as text:
-            reader = csv.reader(text, delimiter=delimiter, strict=True)
+            first = text.readline()
+            delimiter = _delimiter(first, "\t" if ".tsv" in path.suffixes else ",")
+            reader = csv.reader(chain([first], text), delimiter=delimiter, strict=True)
             header = _header(reader, origin)
             while True:
                 number = reader.line_num + 1
@@ -224,6 +297,20 @@ class CsvSource(_FileSource):
         """The number of lines less the headers; too high where cells hold line breaks."""
         lines = count_lines(self.paths, None if up_to is None else up_to + len(self.paths))
         return None if lines is None else max(0, lines - len(self.paths))
+
+
+def _delimiter(header: str, usual: str) -> str:
+    """What stands between the cells, by the header."""
+    if _count_cells(header, usual) > 1:
+        return usual
+    return max((usual, ",", ";", "\t"), key=lambda delimiter: _count_cells(header, delimiter))
+
+
+def _count_cells(header: str, delimiter: str) -> int:
+    try:
+        return len(next(csv.reader([header], delimiter=delimiter), []))
+    except csv.Error:
+        return 0
 
 
 def _header(reader: Iterator[list[str]], origin: Origin) -> list[str]:
@@ -256,7 +343,7 @@ class ParquetSource(_FileSource):
             for columns in batch:
                 number += 1
                 try:
-                    yield Row(origin, number, plain(columns))
+                    yield Row(origin, number, cells(columns, tuples=True), as_table)
                 except BadRow as problem:
                     bad.report(origin, number, str(problem))
 
@@ -295,7 +382,7 @@ class MemorySource:
 
     def __init__(self, rows: Iterable[Mapping[str, Any] | Sample], name: str = "the given rows") -> None:
         # An iterator can be read once only; everything else is read where it lies.
-        given = _rows_of_table(rows)
+        given, self._read = _rows_of_table(rows)
         self._given = list(given) if isinstance(given, Iterator) else given
         self._origin = Origin(name, "row")
 
@@ -303,9 +390,11 @@ class MemorySource:
         """Each row as plain data."""
         for number, given in enumerate(self._given, start=1):
             try:
-                yield Row(self._origin, number, _columns_of(given))
+                columns, written = self._read(given)
             except BadRow as problem:
                 bad.report(self._origin, number, str(problem))
+            else:
+                yield Row(self._origin, number, columns, written)
 
     def size_hint(self, up_to: int | None) -> int | None:
         """How many rows were given; None for an iterator, which cannot be counted beforehand."""
@@ -347,30 +436,49 @@ class FunctionSource:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def _rows_of_table(given: Any) -> Iterable[Mapping[str, Any] | Sample]:
+_Read = Callable[[Any], tuple[Columns, Written]]
+"""A row as it would stand in a file, and how its values would be written there."""
+
+
+def _rows_of_table(given: Any) -> tuple[Iterable[Any], _Read]:
     """The rows of a pandas or polars DataFrame or an Arrow table, none of which is imported for it; else as given.
 
     A Hugging Face dataset that was told to hand out tensors or frames hands out its rows as they are.
     """
     if hasattr(given, "with_format") and not isinstance(given, Mapping):
-        given = given.with_format(None)
-    for method, arguments in (("to_pylist", {}), ("iter_rows", {"named": True}), ("to_dict", {"orient": "records"})):
+        return given.with_format(None), _arrow_row
+    for method, arguments, read in _TABLES:
         if hasattr(given, method) and not isinstance(given, Mapping) and hasattr(given, "columns"):
-            rows: Iterable[Mapping[str, Any] | Sample] = getattr(given, method)(**arguments)
-            return rows
-    checked: Iterable[Mapping[str, Any] | Sample] = given
-    return checked
+            return getattr(given, method)(**arguments), read
+    return given, _given_row
 
 
-def _columns_of(given: Mapping[str, Any] | Sample) -> dict[str, Any]:
-    """A row as it would stand in a file; a sample becomes the row it could have come from."""
-    if isinstance(given, Sample):
-        fields = given.model_dump(exclude={"columns", "position"}, exclude_none=True)
-        return {**plain(given.columns), "ground_truth": None, **plain(fields)}  # what is right is decided
-    if not isinstance(given, Mapping):
-        raise BadRow(f"expected a dict or a Sample, found a {type(given).__name__}")
-    columns: dict[str, Any] = plain(given)
-    return columns
+def _arrow_row(given: Any) -> tuple[Columns, Written]:
+    return cells(given, tuples=True), as_table
+
+
+def _frame_row(given: Any) -> tuple[Columns, Written]:
+    return cells(given), as_table
+
+
+_TABLES: tuple[tuple[str, dict[str, Any], _Read], ...] = (
+    ("to_pylist", {}, _arrow_row),
+    ("iter_rows", {"named": True}, _frame_row),
+    ("to_dict", {"orient": "records"}, _frame_row),
+)
+"""How the tables that people have hand out their rows."""
+
+
+def _given_row(given: Mapping[str, Any] | Sample) -> tuple[Columns, Written]:
+    """A row that a program gives; a sample becomes the row it could have come from."""
+    if not isinstance(given, Sample):
+        if not isinstance(given, Mapping):
+            raise BadRow(f"expected a dict or a Sample, found a {type(given).__name__}")
+        return plain(given), as_python
+    fields = given.model_dump(exclude={"columns", "position", "ground_truth", "ground_truth_text"}, exclude_none=True)
+    text = given.ground_truth_text
+    columns = {**plain(given.columns), **plain(fields), "ground_truth": given.ground_truth}  # what is right is decided
+    return columns, as_python if text is None else lambda _: text
 
 
 _FILE_SOURCES: dict[Format, type[_FileSource]] = {"jsonl": JsonlSource, "csv": CsvSource, "parquet": ParquetSource}

@@ -250,7 +250,7 @@ class _SplitRows:
     def _ready(self, row: Row, bad: BadRows) -> list[Row]:
         """The rows that a row becomes, each with its split and ground truth."""
         reshaped = self._reshaper.reshape([row], bad)
-        return [Row(each.origin, each.number, self._with_truth(each.columns)) for each in reshaped]
+        return [each._replace(columns=self._with_truth(each.columns)) for each in reshaped]
 
     def _with_truth(self, columns: Columns) -> Columns:
         """Named after what the row held before, so that a run over the same rows gives it the same id."""

@@ -20,8 +20,10 @@ from reward_kit.generation.judge import JudgeUse
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Head
 from reward_kit.storage.projected_file import ProjectedFile
+from reward_kit.storage.row_json import json_line
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, RunDirectory
 from reward_kit.storage.tables import preview_pair
+from reward_kit.utils import exact_json
 from reward_kit.utils.clock import moment
 
 __all__ = ["check_copies", "finish", "interim_summary", "rollout_figures"]
@@ -128,8 +130,8 @@ def _write_copies(config: PipelineConfig, results: Journal) -> None:
         if target != results.path.resolve():
             _write_lines(target, results.in_order())
     if output.preview_pairs_file is not None:
-        pairs = (preview_pair(orjson.loads(line)) for line in results.in_order())
-        lines = (orjson.dumps(pair, option=orjson.OPT_APPEND_NEWLINE) for pair in pairs if pair is not None)
+        pairs = (preview_pair(exact_json.loads(line)) for line in results.in_order())
+        lines = (json_line(pair) for pair in pairs if pair is not None)
         _write_lines(_inside(output.output_dir, output.preview_pairs_file), lines)
 
 

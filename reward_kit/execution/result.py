@@ -9,8 +9,6 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import orjson
-
 from reward_kit.errors import AnswersFailedError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.run_summary import NO_PASSES, EstimateFigures, RunSummary, has_passes, many_failed
@@ -18,6 +16,7 @@ from reward_kit.models import Failure
 from reward_kit.statistics import Estimate, Interval
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.vocabularies import RUN
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import CHECK
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ class RunResult:
 
     def _lines(self, path: Path) -> Iterator[dict[str, Any]]:
         with Journal(path, read_only=True) as journal:
-            yield from map(orjson.loads, journal.in_order())
+            yield from map(exact_json.loads, journal.in_order())
 
     @property
     def _answers(self) -> int:

@@ -22,12 +22,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-import orjson
 from pydantic import Field, model_validator
 
 from reward_kit.config_models import StrictPart, validated
 from reward_kit.errors import ConfigError, GenerationError, boundary
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
+from reward_kit.utils import exact_json
 from reward_kit.utils.module_loader import load_function
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
@@ -249,7 +249,7 @@ def _as_answer(given: Given) -> ScriptedAnswer:
 
 
 def _as_text(arguments: dict[str, Any] | str) -> str:
-    return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    return arguments if isinstance(arguments, str) else exact_json.dumps(arguments).decode()
 
 
 def _loaded(path: str | None) -> Responder | None:
@@ -386,7 +386,7 @@ def _from_lines(text: str, name: str) -> dict[str, Any]:
         if not line.strip():
             continue
         try:
-            value = orjson.loads(line)
+            value = exact_json.loads(line)
         except ValueError as error:
             raise ConfigError(f"{name}, line {number}, is not JSON: {error}. Correct it.") from None
         if isinstance(value, dict) and "response" in value:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import orjson
-
 from reward_kit.models import Message
+from reward_kit.utils import exact_json
 
 __all__ = ["estimated_tokens", "most_tokens"]
 
@@ -81,4 +80,4 @@ def _pieces(message: Message) -> tuple[list[str], int, int]:
 
 
 def _size(value: Any) -> int:
-    return len(orjson.dumps(value))
+    return len(exact_json.dumps(value))

@@ -11,13 +11,13 @@ from functools import cache
 from math import isfinite
 from typing import Any, NamedTuple
 
-import orjson
 from pydantic import ValidationError
 
 from reward_kit.config_models import Sampling
 from reward_kit.errors import BadRequestError, ConfigError, GenerationError, ProviderError
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Tokens, Usage
 from reward_kit.redaction import mask
+from reward_kit.utils import exact_json
 from reward_kit.utils.trusted import text_message, trusted
 
 __all__ = [
@@ -77,7 +77,7 @@ def derived_seed(seed: int, sample_id: str, draw: int) -> int:
 def encode(body: Mapping[str, Any]) -> bytes:
     """The body as JSON; what JSON cannot hold is an error of this one prompt."""
     try:
-        return orjson.dumps(body)
+        return exact_json.dumps(body)
     except TypeError as error:
         raise BadRequestError(
             f"The request cannot be written as JSON: {error}. Correct the sample's messages or tools."
@@ -108,10 +108,10 @@ def _loads(data: bytes) -> Any:
     Servers write NaN for a log-probability, or half of a character where an answer was cut off.
     """
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
+        return exact_json.loads(data)
+    except exact_json.JSONDecodeError:
         value = json.loads(data.decode(errors="replace"), parse_constant=lambda _: None, parse_float=_finite)
-        return orjson.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+        return exact_json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
 def _finite(number: str) -> float | None:
@@ -216,7 +216,7 @@ def _function(raw: dict[str, Any]) -> FunctionCall:
 
 
 def _as_text(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    return exact_json.dumps(value).decode()
 
 
 def _usage(raw: Any) -> Usage | None:

@@ -107,10 +107,10 @@ class WorldSession:
 
     async def call_async(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Have one tool called; what the model is shown of it."""
-        import orjson
+        from reward_kit.utils import exact_json
 
         number = len(self._open[1].steps)
-        function = FunctionCall(name=name, arguments=orjson.dumps(dict(arguments)).decode())
+        function = FunctionCall(name=name, arguments=exact_json.dumps(dict(arguments)).decode())
         call = ChatCompletionMessageToolCall(id=f"call_{number}_0", function=function)
         answer = await self.act_async(Message(role="assistant", content=None, tool_calls=[call]))
         return "\n".join(message.text for message in answer.messages)

@@ -17,8 +17,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import orjson
-
 from reward_kit.config_models import ApiParamsConfig, RemoteRewardConfig
 from reward_kit.errors import (
     AuthError,
@@ -49,6 +47,7 @@ from reward_kit.remote.protocol import (
     unusable_in,
 )
 from reward_kit.remote.sign_in import SignIn, sign_in_for, tls_for
+from reward_kit.utils import exact_json
 from reward_kit.utils.tasks import together
 
 if TYPE_CHECKING:
@@ -210,8 +209,8 @@ class Line:
         except ItemError as error:
             return error
         try:
-            return outcome_of(orjson.loads(reply.data), self._who)
-        except orjson.JSONDecodeError:
+            return outcome_of(exact_json.loads(reply.data), self._who)
+        except exact_json.JSONDecodeError:
             return RewardError(f"{self._who} did not answer with JSON. Check that the address is a reward's.")
 
     async def _answer(self, url: str, body: bytes) -> Reply:

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reward_kit import errors
@@ -26,6 +25,7 @@ from reward_kit.errors import ItemError, RewardError, RewardKitError
 from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.reward_call import NOT_COLUMNS
 from reward_kit.typed_interface import Mode, RewardContractError, as_result
+from reward_kit.utils import exact_json
 
 __all__ = [
     "BATCH_SUFFIX",
@@ -83,8 +83,8 @@ class Description(BaseModel):
     def read(cls, data: bytes) -> Description | None:
         """The description in a reply; None where it is something else."""
         try:
-            return cls.model_validate(orjson.loads(data))
-        except (orjson.JSONDecodeError, ValidationError):
+            return cls.model_validate(exact_json.loads(data))
+        except (exact_json.JSONDecodeError, ValidationError):
             return None
 
     def signature(self) -> inspect.Signature:
@@ -204,8 +204,8 @@ def outcome_of(reply: Any, who: str) -> Outcome:
 def outcomes_of(data: bytes, size: int, who: str) -> list[Outcome] | None:
     """What each result of a batch is; None where the reply is no list of so many."""
     try:
-        reply = orjson.loads(data)
-    except orjson.JSONDecodeError:
+        reply = exact_json.loads(data)
+    except exact_json.JSONDecodeError:
         return None
     results = reply.get("results") if isinstance(reply, dict) else None
     if not isinstance(results, list) or len(results) != size:
@@ -216,8 +216,8 @@ def outcomes_of(data: bytes, size: int, who: str) -> list[Outcome] | None:
 def refused_by_reward(data: bytes) -> ItemError | None:
     """The reward's own failure in a reply that is no 200; None where it is the server that failed."""
     try:
-        reply = orjson.loads(data)
-    except orjson.JSONDecodeError:
+        reply = exact_json.loads(data)
+    except exact_json.JSONDecodeError:
         return None
     if not isinstance(reply, dict):
         return None
@@ -227,8 +227,8 @@ def refused_by_reward(data: bytes) -> ItemError | None:
 def unusable_in(data: bytes) -> str | None:
     """Why the reward cannot work at all, where the server says so."""
     try:
-        reply = orjson.loads(data)
-    except orjson.JSONDecodeError:
+        reply = exact_json.loads(data)
+    except exact_json.JSONDecodeError:
         return None
     told = reply if isinstance(reply, dict) and reply.get("type") in _STOPPING else {}
     return str(told["detail"]) if isinstance(told.get("detail"), str) else None

@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-
 from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig
 from reward_kit.errors import DatasetError
 from reward_kit.models import EvaluateResult, Message, Rollout, Sample
@@ -31,6 +29,7 @@ from reward_kit.scoring.scorers import open_scorer
 from reward_kit.storage.candidates import split_off_answer
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.tables import set_fields
+from reward_kit.utils import exact_json
 
 __all__ = ["Case", "CaseOutcome", "case_of", "check_cases", "is_of_reviews", "read_cases", "write_cases"]
 
@@ -106,8 +105,8 @@ def is_of_reviews(path: Path) -> bool:
 
 def _is_of_review(line: bytes) -> bool:
     try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        row = exact_json.loads(line)
+    except exact_json.JSONDecodeError:
         return False
     return isinstance(row, dict) and _OF_REVIEWS <= row.keys() <= _KNOWN
 
@@ -149,8 +148,8 @@ def _read(path: Path) -> Iterator[Case]:
             continue
         which = f"Line {number} of {str(path)!r}"
         try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
+            row = exact_json.loads(line)
+        except exact_json.JSONDecodeError as error:
             raise DatasetError(f"{which} is not JSON: {error}. Write one case per line.") from error
         if not isinstance(row, dict):
             raise DatasetError(f"{which} is not an object. Write one case per line, between braces.")

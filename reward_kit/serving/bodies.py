@@ -10,10 +10,9 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
-import orjson
-
 from reward_kit.serving.refusals import Refusal
 from reward_kit.serving.settings import LimitSettings
+from reward_kit.utils import exact_json
 
 __all__ = ["Bodies", "CallerLeft", "Held", "Receive", "brackets_of"]
 
@@ -101,8 +100,8 @@ class Bodies:
         if body.count(b"{") + body.count(b"[") > self._deepest:
             self._check_structure(body)
         try:
-            return orjson.loads(body)
-        except orjson.JSONDecodeError as error:
+            return exact_json.loads(body, unique_keys=True)
+        except exact_json.JSONDecodeError as error:
             raise Refusal.unreadable(f"The body is not JSON: {_why(error)}. Send valid JSON, in UTF-8.") from None
 
     def _check_structure(self, body: bytes) -> None:
@@ -124,7 +123,7 @@ class Bodies:
         return Refusal.too_large(f"The body is larger than {megabytes:g} MB. Send less at once.")
 
 
-def _why(error: orjson.JSONDecodeError) -> str:
+def _why(error: exact_json.JSONDecodeError) -> str:
     """What is wrong with it, and not what it says: that may be anything."""
     reason = error.msg.partition(":")[0]
     return f"{reason} (character {error.pos})"

@@ -22,7 +22,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from pydantic import ValidationError
 
 from reward_kit.agent.environment import Answer, Environment
@@ -34,6 +33,7 @@ from reward_kit.models import Message
 from reward_kit.redaction import mask
 from reward_kit.serving.dialect import BadRequest, messages_in, object_in
 from reward_kit.serving.world_settings import WorldsSettings
+from reward_kit.utils import exact_json
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -258,9 +258,9 @@ class Worlds:
         headers: dict[str, str] = {}
         try:
             raw = await request.body()
-            body = object_in(orjson.loads(raw)) if raw else {}
+            body = object_in(exact_json.loads(raw, unique_keys=True)) if raw else {}
             status, told = 200, await ask(body)
-        except orjson.JSONDecodeError as error:
+        except exact_json.JSONDecodeError as error:
             status, told = 400, {"detail": f"The body is not JSON: {error}. Send a JSON object."}
         except BadRequest as error:
             status, told = error.status, {"detail": str(error)}
@@ -273,7 +273,7 @@ class Worlds:
         except ItemError as error:
             status = 503 if error.retryable else 500
             told = {"detail": mask(str(error)), "type": type(error).__name__}
-        return Response(orjson.dumps(told), status, {**headers, "content-type": "application/json"})
+        return Response(exact_json.dumps(told), status, {**headers, "content-type": "application/json"})
 
     # ── WebSocket ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -315,8 +315,8 @@ class Worlds:
     async def _answer_one(self, socket: WebSocket, session: _Session, text: str) -> bool:
         """Answer one message; False where it is the last."""
         try:
-            message = orjson.loads(text)
-        except orjson.JSONDecodeError as error:
+            message = exact_json.loads(text, unique_keys=True)
+        except exact_json.JSONDecodeError as error:
             await _send(socket, _error("INVALID_JSON", f"That is not JSON: {error}"))
             return True
         kind = message.get("type") if isinstance(message, dict) else None
@@ -371,7 +371,7 @@ def _as_speech(action: Any) -> str | Message:
         return _as_speech(inner)
     if isinstance(name := action.get("tool_name", action.get("name")), str) and "role" not in action:
         arguments = action.get("arguments") or {}
-        written = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+        written = arguments if isinstance(arguments, str) else exact_json.dumps(arguments).decode()
         call = {"id": "call_0", "type": "function", "function": {"name": name, "arguments": written}}
         return Message.model_validate({"role": "assistant", "content": None, "tool_calls": [call]})
     if isinstance(text := action.get("text"), str):
@@ -391,4 +391,4 @@ def _error(code: str, message: str) -> dict[str, Any]:
 
 
 async def _send(socket: WebSocket, told: Mapping[str, Any]) -> None:
-    await socket.send_text(orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS).decode())
+    await socket.send_text(exact_json.dumps(told, non_str_keys=True).decode())

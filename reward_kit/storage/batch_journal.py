@@ -24,6 +24,7 @@ import orjson
 from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
 from reward_kit.redaction import blot_bytes
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line
 from reward_kit.utils.clock import now
 
@@ -168,7 +169,7 @@ class BatchJournal:
                         "file. Without it reward-kit does not know which batches are running; the provider's own list "
                         "shows them."
                     )
-                self._take(orjson.loads(line))
+                self._take(exact_json.loads(line))
                 offset += len(line)
 
     def _take(self, fields: Mapping[str, Any]) -> None:

@@ -12,8 +12,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import orjson
-
 from reward_kit.answers.command import extract_command
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
@@ -35,6 +33,7 @@ from reward_kit.storage.vocabularies import (
     verdict_of,
     vocabulary_of,
 )
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line
 from reward_kit.utils.digest_map import DigestMap, digest64
 
@@ -118,13 +117,13 @@ def _journal_rows(path: Path, thresholds: Thresholds) -> Iterator[_Row]:
     with Journal(path, read_only=True) as journal, _Rollouts(path.with_name(ROLLOUTS)) as rollouts:
         refuse_cut(journal)
         for line in journal.in_order():
-            if b'"branch":{' in line and orjson.loads(line).get("branch") is not None:
+            if b'"branch":{' in line and exact_json.loads(line).get("branch") is not None:
                 continue  # an agent's episode that shares steps with another: no answer of its own
             yield _journal_row(line, path, thresholds, rollouts)
 
 
 def _journal_row(line: bytes, path: Path, thresholds: Thresholds, rollouts: _Rollouts) -> _Row:
-    row = orjson.loads(line)
+    row = exact_json.loads(line)
     if not check_line(line):
         refuse_other_columns(row, f"The result {row['response_index']} of {row['id']!r} in {str(path)!r}")
     vocabulary = vocabulary_of(row)
@@ -222,7 +221,7 @@ def _candidate(index: int, turns: Turns, verdict: ReadVerdict) -> Candidate:
 
 
 def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+    return value if value is None or isinstance(value, str) else exact_json.dumps(value).decode()
 
 
 # ── parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -263,7 +262,7 @@ def _columns_in(present: set[str], path: Path) -> dict[str, str]:
 
 def _from_columns(row: Mapping[str, Any], threshold: float | None) -> _Row:
     stored = row.get("messages")
-    prompt: Turns = orjson.loads(stored) if stored else [{"role": "user", "content": row.get("query")}]
+    prompt: Turns = exact_json.loads(stored) if stored else [{"role": "user", "content": row.get("query")}]
     query = Query(str(row["query_id"]), row.get("split"), prompt, row.get("tools"), row.get("ground_truth"), [])
     score, verified = row.get("score"), row["is_verified"]
     if threshold is not None and score is not None:
@@ -277,4 +276,4 @@ def _turns(row: Mapping[str, Any]) -> Turns:
     if response is None and not calls:
         return []
     turn: dict[str, Any] = {"role": "assistant", "content": response or ""}
-    return [turn | {"tool_calls": orjson.loads(calls)} if calls else turn]
+    return [turn | {"tool_calls": exact_json.loads(calls)} if calls else turn]

@@ -12,17 +12,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from reward_kit.errors import ConfigError
 from reward_kit.models import Record, StepOutput
 from reward_kit.storage.candidates import Turns, split_off_answer
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.row_json import plain_json
+from reward_kit.storage.row_json import json_text
 from reward_kit.storage.run_directory import RESULTS, refuse_cut
 from reward_kit.storage.tables import result_row
 from reward_kit.storage.thresholds import Thresholds
 from reward_kit.storage.vocabularies import RUN, refuse_other_columns, verdict_of, vocabulary_of
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line
 
 __all__ = ["BranchPoint", "EpisodeStep", "JudgedEpisode", "episode_of", "read_episodes"]
@@ -79,7 +78,7 @@ def read_episodes(source: Path) -> Iterator[list[JudgedEpisode]]:
 
 def episode_of(record: Record) -> JudgedEpisode:
     """A record that is not on disk, as reading it from there would give it."""
-    row = orjson.loads(plain_json(result_row(record)))
+    row = exact_json.loads(json_text(result_row(record)))
     head = {"id": record.rollout.sample.id, "response_index": record.rollout.response_index}
     return _episode(row | head, "the record")
 
@@ -93,7 +92,7 @@ def _by_sample(path: Path) -> Iterator[list[JudgedEpisode]]:
 
 
 def _from_line(line: bytes, path: Path) -> JudgedEpisode:
-    row = orjson.loads(line)
+    row = exact_json.loads(line)
     if not check_line(line):
         refuse_other_columns(row, f"The result {row['response_index']} of {row['id']!r} in {str(path)!r}")
     return _episode(row, repr(str(path)))
@@ -135,9 +134,9 @@ def _steps(row: dict[str, Any]) -> tuple[Turns, Turns, list[EpisodeStep]]:
 
 def _assistant_turns(prompt: Turns, turns: Turns) -> list[EpisodeStep]:
     """The steps of an answer of which nobody noted any: its state is the whole conversation before it."""
-    seen, steps = hashlib.blake2b(orjson.dumps(prompt), digest_size=16), []
+    seen, steps = hashlib.blake2b(exact_json.dumps(prompt), digest_size=16), []
     for place, turn in enumerate(turns):
         if turn["role"] == "assistant":
             steps.append(EpisodeStep(place, seen.hexdigest()))
-        seen.update(orjson.dumps(turn))
+        seen.update(exact_json.dumps(turn))
     return steps

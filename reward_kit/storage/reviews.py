@@ -22,6 +22,7 @@ import orjson
 from reward_kit.errors import StorageError
 from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
 from reward_kit.redaction import blot_bytes
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line
 
 __all__ = ["REVIEWS", "Choice", "Review", "Says", "append_review", "last_words", "read_reviews", "reviews_path"]
@@ -173,7 +174,7 @@ def _parsed(line: bytes, which: str) -> Review:
         raise StorageError(
             f"{which} is damaged: it is not what was written there. Restore the file, or remove that line."
         )
-    found: dict[str, Any] = orjson.loads(line)
+    found: dict[str, Any] = exact_json.loads(line)
     if (
         found.get("schema") not in READABLE_SCHEMAS
         or found.get("says") not in _SAYS

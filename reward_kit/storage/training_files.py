@@ -11,10 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from reward_kit.errors import ConfigError, MissingExtraError, StorageError
 from reward_kit.storage.row_json import json_line
+from reward_kit.utils import exact_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,14 +84,14 @@ def _write_parquet(lines: Path, draft: Path, columns: Iterable[str], fields: Ite
 
     schema = _schema(columns, fields)
     with lines.open("rb") as file, ParquetWriter(draft, schema, compression="zstd", write_page_checksum=True) as writer:
-        for group in iter(lambda: [orjson.loads(line) for line in islice(file, _ROWS_PER_GROUP)], []):
+        for group in iter(lambda: [exact_json.loads(line) for line in islice(file, _ROWS_PER_GROUP)], []):
             writer.write_batch(_batch([_with_tools_as_text(row) for row in group], schema))
 
 
 def _with_tools_as_text(row: dict[str, Any]) -> dict[str, Any]:
     tools = row.get("tools")
     if tools is not None and not isinstance(tools, str):
-        row = {**row, "tools": orjson.dumps(tools).decode()}
+        row = {**row, "tools": exact_json.dumps(tools).decode()}
     return {**row, "steps": [*map(_with_tools_as_text, row["steps"])]} if row.get("steps") else row
 
 

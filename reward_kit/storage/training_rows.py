@@ -21,9 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import orjson
-
 from reward_kit.storage.candidates import Candidate, Query, Turns
+from reward_kit.utils import exact_json
 from reward_kit.utils.digest_map import DigestMap
 
 __all__ = ["SHAPES", "Export", "Shape", "training_rows"]
@@ -79,7 +78,7 @@ def training_rows(queries: Iterable[Query], export: Export, counts: Counter[str]
 def _digest(row: Row) -> int:
     """Of the turns alone: the same answer to the same prompt is the same, whoever gave it and whatever its score."""
     turns = [value for value in row.values() if isinstance(value, list)]
-    return int.from_bytes(hashlib.blake2b(orjson.dumps(turns), digest_size=8).digest(), "big") >> 1
+    return int.from_bytes(hashlib.blake2b(exact_json.dumps(turns), digest_size=8).digest(), "big") >> 1
 
 
 def _provenance(query: Query, export: Export) -> Row:

@@ -17,12 +17,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
-import orjson
-
 from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
 from reward_kit.redaction import blot_bytes
 from reward_kit.storage.row_json import forgiving_json, plain_json
+from reward_kit.utils import exact_json
 from reward_kit.utils.batcher import Batcher
 from reward_kit.utils.checksums import check_line, sealed_line
 
@@ -194,7 +193,7 @@ class TurnJournal:
                     break
                 head = _HEAD.match(line)
                 if head is not None and check_line(line):
-                    key = orjson.loads(head[1]), int(head[2])
+                    key = exact_json.loads(head[1]), int(head[2])
                     place = _Place(int(head[3]), head[4] == b"reply", offset, len(line))
                     places = found.setdefault(key, [])
                     while places and place.is_reply and places[-1].turn >= place.turn:
@@ -205,7 +204,7 @@ class TurnJournal:
 
     def _read(self, place: _Place) -> dict[str, Any] | None:
         line = os.pread(self._descriptor, place.length, place.offset)
-        fields: dict[str, Any] | None = orjson.loads(line) if check_line(line) else None
+        fields: dict[str, Any] | None = exact_json.loads(line) if check_line(line) else None
         return fields
 
 
@@ -215,5 +214,5 @@ def turn_line(sample_id: str, draw: int, turn: int, what: bytes, fields: Mapping
         body = plain_json(dict(fields))
     except TypeError:
         body = forgiving_json(dict(fields))
-    head = (SCHEMA_VERSION, orjson.dumps(sample_id), draw, turn, what, blot_bytes(body))
+    head = (SCHEMA_VERSION, exact_json.dumps(sample_id), draw, turn, what, blot_bytes(body))
     return sealed_line(b'{"schema":%d,"id":%b,"response_index":%d,"turn":%d,"%b":%b}\n' % head)

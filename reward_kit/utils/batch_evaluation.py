@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from reward_kit.errors import DatasetError
+from reward_kit.utils import exact_json
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_function
 
@@ -43,7 +42,7 @@ def run_batch_evaluation(
         ids = _response_ids(batch, f"Row {number} of {str(batch_jsonl_path)!r}")
         judged += _verdicts(reward, batch, ids, reward_function_kwargs or {})
     with Path(output_path).open("wb") as file:
-        file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in judged)
+        file.writelines(exact_json.dumps(row) + b"\n" for row in judged)
     return judged
 
 

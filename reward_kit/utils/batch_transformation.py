@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from reward_kit.errors import DatasetError
+from reward_kit.utils import exact_json
 
 __all__ = ["create_batch_evaluation_dataset", "transform_n_variant_jsonl_to_batch_format"]
 
@@ -82,7 +81,7 @@ def transform_n_variant_jsonl_to_batch_format(
     batches = [_batch(prompt, answers) for prompt, answers in prompts.items()]
     if output_file_path is not None:
         with Path(output_file_path).open("wb") as file:
-            file.writelines(orjson.dumps(batch, option=orjson.OPT_APPEND_NEWLINE) for batch in batches)
+            file.writelines(exact_json.dumps(batch) + b"\n" for batch in batches)
     return batches
 
 

@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import csv
+import enum
 import gzip
 import json
-from datetime import UTC, datetime
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,15 +25,29 @@ from hypothesis import strategies as st
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets import load_samples
 from reward_kit.datasets.huggingface import HuggingFaceSource
+from reward_kit.datasets.loader import samples_from_rows
 from reward_kit.datasets.rows import BadRows, Row
 from reward_kit.datasets.sources import CsvSource, JsonlSource, MemorySource, ParquetSource, open_source
 from reward_kit.errors import DatasetError
+from reward_kit.models import Message, Sample
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
+UTF_8 = st.text(st.characters(codec="utf-8"), max_size=20)
+JSON_EXACT = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=2**62, max_value=10**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | UTF_8,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(UTF_8, inner, max_size=3),
+    max_leaves=8,
+)
+"""What JSON holds, integers of many digits included."""
 OBJECTS = st.dictionaries(st.text(), JSON_VALUES, max_size=4)
 
 
@@ -141,6 +160,94 @@ def test_a_long_csv_cell_is_read(tmp_path: Path) -> None:
     assert len(columns(CsvSource([tmp_path / "a.csv"]))[0]["x"]) == 400_000
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_the_delimiter_is_told_by_the_header(delimiter: str, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a{suffix}"
+    with path.open("w", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows([["question", "answer"], ["a, b; c?", "1,5"]])
+    assert columns(CsvSource([path])) == [{"question": "a, b; c?", "answer": "1,5"}]
+
+
+def test_a_file_of_one_column_is_left_in_one_piece(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('prompt\n"Is it a, b; or c?"\n')
+    assert columns(CsvSource([tmp_path / "a.csv"])) == [{"prompt": "Is it a, b; or c?"}]
+
+
+# ── a JSON array ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(
+    rows=st.lists(OBJECTS, max_size=4), indent=st.none() | st.integers(0, 2), name=st.sampled_from(["json", "jsonl"])
+)
+def test_a_json_array_is_read_item_by_item(
+    rows: list[dict[str, Any]], indent: int | None, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("array") / f"a.{name}"
+    path.write_text("\n " + json.dumps(rows, indent=indent))
+    source = JsonlSource([path])
+    assert repr(columns(source)) == repr(rows)
+    assert source.size_hint(None) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('[{"a": 1}, 7]', "item 2: expected a JSON object, found 7"),
+        ('[{"a": 1},\n{"a": 2}', "begins with '\\[' in line 1, but is no JSON array: .* one object per line"),
+        ('[{"a": 1}]\n[{"a": 2}]', "but is no JSON array"),
+        ("[" * 5000 + "]" * 5000, "but is no JSON array|levels deep"),
+    ],
+)
+def test_what_is_no_array_of_objects_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(DatasetError, match=reason):
+        read(JsonlSource([tmp_path / "a.json"]))
+
+
+# ── a ground truth as it is written ──────────────────────────────────────────────────────────────────────────────────
+
+TEXTS = [
+    ("4.50", "4.50"), ("4.5", None), ("4.0", None), ("4.00", "4.00"), ("4", None), ("1e3", "1e3"), ("1E3", "1E3"),
+    ("0.00001", "0.00001"), ("1e-05", None), ("-0.10", "-0.10"), ("100000000000000000000.0", "100000000000000000000.0"),
+    ("0.1000000000000000055", "0.1000000000000000055"), ("true", "true"), ("false", "false"), ('"4.50"', None),
+    ("[4.50]", None), ("null", None), ("123456789012345678901234567890", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "text"), TEXTS)
+@pytest.mark.parametrize("column", ["ground_truth", "answer"])
+@pytest.mark.parametrize("as_array", [False, True])
+def test_a_ground_truth_keeps_how_json_writes_it(
+    written: str, text: str | None, column: str, as_array: bool, tmp_path: Path
+) -> None:
+    rows = [f'{{"question": "Pay $4.50, or 4.500?", "{column}": {written}, "other": 4.5}}', '{"question": "b"}']
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"[{','.join(rows)}]" if as_array else "\n".join(rows))
+    sample = next(iter(load_samples(DatasetConfig(path_or_name=str(path)))))
+    assert repr(sample.ground_truth) == repr(json.loads(written))
+    assert sample.ground_truth_text == text
+    renamed = DatasetConfig.model_validate({"path_or_name": str(path), "column_mapping": {"ground_truth": column}})
+    assert next(iter(load_samples(renamed))).ground_truth_text == text
+
+
+@pytest.mark.parametrize("values", [[4, None], [4.0, 4.5], [True, False]])
+def test_a_table_cannot_tell_4_from_a_float(values: list[Any], tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"question": ["a", "b"], "ground_truth": values})
+    frame.to_parquet(tmp_path / "a.parquet")
+    expected = "4" if values[0] == 4 else None
+    for samples in (samples_from_rows(frame), load_samples(DatasetConfig(path_or_name=str(tmp_path / "a.parquet")))):
+        assert next(iter(samples)).ground_truth_text == expected
+
+
+def test_python_writes_its_own_values() -> None:
+    rows: list[Any] = [{"question": "a", "ground_truth": value} for value in (4.0, True, 10**40)]
+    assert [sample.ground_truth_text for sample in samples_from_rows(rows)] == [None, None, None]
+    said = Sample(id="a", messages=[Message(role="user", content="a")], ground_truth=4.5, ground_truth_text="4.50")
+    assert next(iter(samples_from_rows([said]))) == said
+
+
 # ── Parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -173,17 +280,70 @@ def test_what_is_not_parquet_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_iterator_can_be_read_again() -> None:
-    source = MemorySource(iter([{"a": (1, 2)}]))
+    source = MemorySource(iter([{"a": [1, 2]}]))
     assert columns(source) == columns(source) == [{"a": [1, 2]}]
 
 
-def test_what_json_cannot_hold_is_a_bad_row() -> None:
-    rows: list[Any] = [{"a": object()}, 7]
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+UNUSUAL: list[tuple[Any, str]] = [
+    ((1, 2), "a tuple, .* give a list, and make the tuple in the reward"),
+    ({1, 2}, "a set, .* give a list"),
+    (frozenset(), "a frozenset, .* give a list"),
+    ({1: "x"}, r"a key that is an int \(1\); give keys that are text"),
+    (float("nan"), "nan, .* give None where a value is missing"),
+    (float("inf"), "inf, .* give None where a value is missing"),
+    (date(2026, 1, 2), r"a date, .* give its text, `\.isoformat\(\)`"),
+    (datetime(2026, 1, 2, tzinfo=UTC), "a datetime, .* give its text"),
+    (Decimal("1.50"), "a Decimal, .* give its text"),
+    (UUID(int=1), "a UUID, .* give its text"),
+    (b"text", r"a bytes, .* give text, `\.decode\(\)`"),
+    (Colour.RED, r"a Colour, .* give its `\.value`"),
+    (np.float64(1.5), r"a float64, .* give its `\.tolist\(\)`"),
+    (np.int64(1), r"an int64, .* give its `\.tolist\(\)`"),
+    (np.array([1]), r"a ndarray, .* give its `\.tolist\(\)`"),
+    (defaultdict(int), "a defaultdict, .* give a plain dict"),
+    (10**5000, "an integer of more than 4300 digits; give it as text"),
+    ("\ud800", "half of a character"),
+    (object(), "an object, .* give text, a number, True, False, None, a list or a dict"),
+]
+
+
+@pytest.mark.parametrize(("value", "reason"), UNUSUAL, ids=[type(value).__name__ for value, _ in UNUSUAL])
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: [1, x], lambda x: {"k": [{"l": x}]}], ids=["", "list", "dict"])
+def test_what_would_change_its_type_in_a_file_is_refused_with_what_to_give(
+    value: Any, reason: str, wrap: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(DatasetError, match=f"row 1: column 'entry' holds {reason}"):
+        read(MemorySource([{"entry": wrap(value)}]))
+
+
+def test_rows_that_are_no_mappings_are_bad_rows() -> None:
+    rows: list[Any] = [7]
     _, bad = read(MemorySource(rows), skip=True)
-    assert [reason.split(": ", 1)[1][:22] for reason in bad.reasons] == [
-        "it holds a object, whi",
-        "expected a dict or a S",
+    assert "expected a dict or a Sample, found a int" in bad.reasons[0]
+
+
+@given(rows=st.lists(st.dictionaries(st.text(st.characters(codec="utf-8")), JSON_EXACT, max_size=3), max_size=3))
+def test_what_json_holds_is_kept_as_it_is(rows: list[dict[str, Any]]) -> None:
+    assert repr(columns(MemorySource(rows))) == repr(rows)
+
+
+def test_the_cells_of_frames_become_plain_data_unless_that_changes_what_they_say() -> None:
+    pandas = pytest.importorskip("pandas")
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    frame = pandas.DataFrame(
+        {"n": [1, None], "t": [moment, None], "b": [b"x", None], "v": [np.array([1, 2]), None], "na": [pandas.NA, None]}
+    )
+    assert columns(MemorySource(frame)) == [
+        {"n": 1.0, "t": moment.isoformat(), "b": "x", "v": [1, 2], "na": None},
+        {"n": None, "t": None, "b": None, "v": None, "na": None},
     ]
+    for value in ((1, 2), {1, 2}, {1: "x"}, [(1, 2)]):
+        with pytest.raises(DatasetError, match="row 1: column 'a' holds a"):
+            read(MemorySource(pandas.DataFrame({"a": [value]})))
 
 
 @pytest.mark.parametrize(

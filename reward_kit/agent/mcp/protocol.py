@@ -13,9 +13,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-import orjson
-
 from reward_kit._version import __version__
+from reward_kit.utils import exact_json
 
 __all__ = [
     "LEGACY",
@@ -87,7 +86,7 @@ def encode(message: Mapping[str, Any]) -> bytes:
 def parse(data: bytes) -> dict[str, Any] | None:
     """A message that came; None where it is none. Bytes that are no UTF-8 inside of strings become question marks."""
     try:
-        message = orjson.loads(data)
+        message = exact_json.loads(data)
     except ValueError:
         message = _parse_mended(data)
     return message if isinstance(message, dict) else None

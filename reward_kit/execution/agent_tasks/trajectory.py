@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from reward_kit.execution.result import RunResult
+from reward_kit.storage.row_json import json_line
 from reward_kit.storage.vocabularies import RUN
+from reward_kit.utils import exact_json
 from reward_kit.utils.clock import now_to_the_millisecond
 
 __all__ = ["aggregate", "individual_results", "write_trajectory"]
@@ -29,7 +29,7 @@ def _facts(rollouts: Path) -> dict[tuple[str, int], dict[str, Any]]:
     if rollouts.exists():
         with rollouts.open("rb") as lines:
             for line in lines:
-                row = orjson.loads(line)
+                row = exact_json.loads(line)
                 found[row["id"], row["response_index"]] = row.get("facts") or {}
     return found
 
@@ -127,6 +127,6 @@ def write_trajectory(task_id: str, figures: Mapping[str, Any], directory: Path) 
         for one in figures["individual_results"]
     ]  # fmt: skip
     partial = path.with_suffix(".partial")
-    partial.write_bytes(b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
+    partial.write_bytes(b"".join(map(json_line, lines)))
     partial.replace(path)
     return path

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from reward_kit._version import __version__
 from reward_kit.config_models import reward_without_unused
 from reward_kit.errors import StorageError
@@ -38,6 +36,7 @@ from reward_kit.storage.best_of_n_tables import (
 )
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.run_directory import ROLLOUTS, RunDirectory, digest_of, set_run_aside
+from reward_kit.utils import exact_json
 
 __all__ = ["BestOfN", "ExperimentResult"]
 
@@ -195,13 +194,13 @@ def _metadata_text(value: Any) -> str:
     """A value as the text that Parquet metadata holds. What is not known is empty: every key is there."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return value if isinstance(value, str) else exact_json.dumps(value).decode()
 
 
 def _run_in_metadata(metadata: dict[str, str]) -> dict[str, Any]:
     """What a table says of the run it was made from."""
     try:
-        run = orjson.loads(metadata.get("run", "{}"))
+        run = exact_json.loads(metadata.get("run", "{}"))
     except ValueError:
         return {}
     return run if isinstance(run, dict) else {}

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-
 from reward_kit.config_models import (
     DatasetConfig,
     EngineConfig,
@@ -48,6 +46,7 @@ from reward_kit.storage.run_directory import RunDirectory
 from reward_kit.storage.shell_tables import shell_result_entry
 from reward_kit.storage.vocabularies import SHELL
 from reward_kit.stores.addresses import is_stored
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import CHECK
 from reward_kit.utils.clock import now
 from reward_kit.utils.event_loop import run_sync
@@ -246,7 +245,7 @@ def _owe_changed(commands: CommandsFile, directory: RunDirectory) -> None:
     if not directory.results_path.exists():
         return
     with Journal(directory.results_path, owed_again=True) as results:
-        stale = [line for line in map(orjson.loads, results.in_order()) if _changed(line, commands)]
+        stale = [line for line in map(exact_json.loads, results.in_order()) if _changed(line, commands)]
         if stale:
             results.append([_owed_again(line) for line in stale])
 
@@ -269,7 +268,7 @@ def _owed_again(line: dict[str, Any]) -> Entry:
     head = Head(line["id"], line["response_index"], line["position"], line["content"], status, line["cost"])
     gone = {SHELL.response: None, "error": "The command changed since it was executed.", SHELL.is_verified: None}
     body = {name: value for name, value in line.items() if name not in {"schema", CHECK, *Head._fields}} | gone
-    return Entry(head, orjson.dumps(body))
+    return Entry(head, exact_json.dumps(body))
 
 
 def _timing(directory: RunDirectory, phase: str, figures: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import orjson
 from pydantic import ValidationError
 
 from reward_kit.datasets.row_ids import content_id
@@ -30,6 +29,7 @@ from reward_kit.models import Failure, Message, Rollout, Sample, Usage
 from reward_kit.storage.projected_file import Projected
 from reward_kit.storage.run_directory import ROLLOUTS, held_by
 from reward_kit.storage.shell_tables import NO_COMMAND, Command, command_line, command_row, extra_columns
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, unsealed
 
 __all__ = ["CommandsFile", "Shard", "command_of"]
@@ -182,7 +182,7 @@ class CommandsFile:
                 "Restore the file; if you changed the line yourself, take its last column, `check`, out."
             )
         try:
-            row = orjson.loads(line)
+            row = exact_json.loads(line)
             if not isinstance(row, dict):
                 raise BadRow("expected a JSON object")
             return _rollout(row)
@@ -196,7 +196,7 @@ def command_of(rollout: Rollout) -> Projected:
     row = command_row(rollout)
     line = command_line(row)
     if unsealed(line) != _as_written(row):  # something in it was not for a file: the file is what counts
-        row = orjson.loads(line)
+        row = exact_json.loads(line)
     command = _rollout(row)
     sample = command.sample.model_copy(update={"position": rollout.sample.position})
     return Projected(command.model_copy(update={"sample": sample}), line)
@@ -204,7 +204,7 @@ def command_of(rollout: Rollout) -> Projected:
 
 def _as_written(row: dict[str, Any]) -> bytes | None:
     try:
-        return orjson.dumps(row) + b"\n"
+        return exact_json.dumps(row) + b"\n"
     except TypeError:
         return None
 
@@ -250,12 +250,12 @@ def _failure(row: dict[str, Any], command: str | None) -> Failure | None:
 
 
 def _digest(setup: list[str]) -> bytes:
-    return hashlib.blake2b(orjson.dumps(setup), digest_size=12).digest()
+    return hashlib.blake2b(exact_json.dumps(setup), digest_size=12).digest()
 
 
 def _is_json(line: bytes) -> bool:
     try:
-        orjson.loads(line)
+        exact_json.loads(line)
     except ValueError:
         return False
     return True

@@ -26,6 +26,7 @@ from zlib import crc32
 import orjson
 
 from reward_kit.models import Completion, Message
+from reward_kit.utils import exact_json
 from reward_kit.utils.digest_map import DigestMap
 
 __all__ = [
@@ -98,7 +99,7 @@ def created_at(line: bytes) -> int:
 def read_entry(line: bytes) -> dict[str, Any] | None:
     """The fields of an entry that is as it was written; None for any other line."""
     try:
-        entry = orjson.loads(line)
+        entry = exact_json.loads(line)
     except ValueError:
         return None
     if not isinstance(entry, dict) or not isinstance(entry.get("completion"), dict):

@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, ProviderError
 from reward_kit.generation.http.endpoint import EndpointClient
@@ -22,6 +20,7 @@ from reward_kit.generation.http.retry import Timing
 from reward_kit.generation.presets import PLAIN, RequestRules
 from reward_kit.generation.wire import Prompt, read_completions, settings_of
 from reward_kit.models import Completion, Message
+from reward_kit.utils import exact_json
 
 __all__ = ["ANSWER_TOKENS", "ANTHROPIC_VERSION", "MessagesClient"]
 
@@ -224,8 +223,8 @@ def _part(part: dict[str, Any]) -> Block:
 def _arguments(text: str) -> dict[str, Any]:
     """A call's arguments as an object; what a model wrote instead of one is shown to it as it was."""
     try:
-        arguments = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
+        arguments = exact_json.loads(text or "{}")
+    except exact_json.JSONDecodeError:
         arguments = None
     return arguments if isinstance(arguments, dict) else {"INVALID_JSON": text}
 

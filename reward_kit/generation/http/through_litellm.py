@@ -15,13 +15,12 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-import orjson
-
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ConfigError, ProviderError
 from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.generation.http.retry import Timing
 from reward_kit.redaction import blot_bytes, remember
+from reward_kit.utils import exact_json
 
 if TYPE_CHECKING:
     from reward_kit.generation.http.exchange import Reply
@@ -69,14 +68,14 @@ class _Carrier:
             self._litellm = _imported(self._model)
         try:
             async with asyncio.timeout(self._timeout):
-                answer = await self._litellm.acompletion(**orjson.loads(data), **self._given)
+                answer = await self._litellm.acompletion(**exact_json.loads(data), **self._given)
         except TimeoutError:
             raise ProviderError(
                 f"{self._model} gave no whole answer within {self._timeout:g} s. Raise api_params.timeout."
             ) from None
         except Exception as error:  # noqa: BLE001 - whatever litellm raises stands for a reply
             return Reply(_status_of(error), _headers_of(error), blot_bytes(_as_error(error)))
-        return Reply(200, {}, blot_bytes(orjson.dumps(answer.model_dump(exclude_none=True), default=str)))
+        return Reply(200, {}, blot_bytes(exact_json.dumps(answer.model_dump(exclude_none=True), default=str)))
 
     def check_reachable(self, attempts_per_call: int) -> None:
         """Nothing is known here of connections."""
@@ -119,4 +118,4 @@ def _headers_of(error: Exception) -> Mapping[str, str]:
 def _as_error(error: Exception) -> bytes:
     message = getattr(error, "message", None) or str(error)
     named = {"message": message, "type": type(error).__name__, "param": getattr(error, "param", None)}
-    return orjson.dumps({"error": named}, default=str)
+    return exact_json.dumps({"error": named}, default=str)
