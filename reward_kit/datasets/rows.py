@@ -209,7 +209,7 @@ def _refused(value: Any, left: int) -> Any:
 
 
 def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"
 
 
 _WHAT_JSON_HOLDS = "text, a number, True, False, None, a list or a dict"
