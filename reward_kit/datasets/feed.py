@@ -18,6 +18,8 @@ from reward_kit.errors import ConfigError
 
 __all__ = ["Feed"]
 
+_TRUTHS = ("ground_truth", "ground_truth_for_eval")
+
 
 class Feed:
     """A source, or the feed of a base dataset, with what one config does to its rows."""
@@ -79,6 +81,18 @@ class Feed:
             system_prompt=next((prompt for prompt in prompts if prompt is not None), system_prompt),
             split=next((config.split for config in self._configs() if config.split is not None), None),
         )
+
+    @property
+    def truth_columns(self) -> frozenset[str]:
+        """The columns that the configs name as those with the ground truth."""
+        named = [config.column_mapping.get(name) for config in self._configs() for name in _TRUTHS]
+        named += [config.choices.right for config in self._configs() if config.choices is not None]
+        return frozenset(name for name in named if isinstance(name, str))
+
+    @property
+    def named_by(self) -> tuple[str, str]:
+        """The columns with a row's id, and with its answer."""
+        return self._config.id_column, self._config.response_column
 
     @property
     def skips_bad_rows(self) -> bool:

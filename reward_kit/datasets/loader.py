@@ -15,11 +15,13 @@ from typing import Any, Generic, TypeVar
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.as_dataset import load_and_process_dataset, load_derived_dataset
+from reward_kit.datasets.columns import CONTENT
 from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.interpret import Answered, Question, RowReader
 from reward_kit.datasets.row_ids import Places, Variants, prompt_digest
 from reward_kit.datasets.rows import BadRow, BadRows, Row
 from reward_kit.datasets.sources import MemorySource, open_source
+from reward_kit.datasets.truth_columns import id_by_content
 from reward_kit.errors import DatasetError
 from reward_kit.models import Rollout, Sample
 
@@ -81,6 +83,17 @@ class _Stream(ABC, Generic[Item]):
         self._interpreter = feed.interpreter(system_prompt)
         self._limit = min((bound for bound in (limit, feed.max_samples) if bound is not None), default=None)
         self._bad = BadRows(skip=feed.skips_bad_rows)
+        self._id_column, self._answer = feed.named_by
+        self.truth_columns = feed.truth_columns
+        """The columns that the config names as those with the ground truth."""
+        self.former_ids = False
+        """Whether rows without an id are named as they once were: after their ground truth, too."""
+
+    def _name_by_content(self, row: Row, *, answer: str | None = None) -> None:
+        """Note what the row is to be called where it has no id of its own."""
+        if not self.former_ids and CONTENT not in row.columns and row.columns.get(self._id_column) in (None, ""):
+            row.columns.pop(self._id_column, None)
+            row.columns[CONTENT] = id_by_content(row.columns, self.truth_columns, answer=answer)
 
     @property
     def skipped(self) -> int:
@@ -138,6 +151,7 @@ class SampleStream(_Stream[Sample]):
                 return
 
     def _sample(self, row: Row, places: Places, position: int) -> Sample:
+        self._name_by_content(row)
         question = self._interpreter.question(row.columns)
         if not question.named:
             return _sample(question, self._name(question.name, row, places), position, row)
@@ -160,7 +174,12 @@ class RolloutStream(_Stream[Rollout]):
     """
 
     def _items(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Rollout]:
-        return AnswersRead(self._interpreter, bad).rollouts(rows, self._limit)
+        return AnswersRead(self._interpreter, bad).rollouts(self._named(rows), self._limit)
+
+    def _named(self, rows: Iterable[Row]) -> Iterator[Row]:
+        for row in rows:
+            self._name_by_content(row, answer=self._answer)
+            yield row
 
 
 class AnswersRead:

@@ -25,14 +25,15 @@ _COUNT_BITS = 24
 
 
 def content_id(columns: Mapping[str, Any]) -> str:
-    """An id for a row that has none: the hash of its columns, the same in every process and for every order of keys."""
+    """The hash of columns, the same in every process and for every order of keys."""
     return _hash(columns)
 
 
 def content_digest(sample: Sample) -> str:
     """A digest of what is asked and what a right answer looks like, wherever the sample stands and whatever its id."""
     messages = [_turn(message) for message in sample.messages]
-    return _hash([messages, sample.ground_truth, sample.columns, sample.tools])
+    text = () if sample.ground_truth_text is None else (sample.ground_truth_text,)
+    return _hash([messages, sample.ground_truth, sample.columns, sample.tools, *text])
 
 
 def prompt_digest(messages: list[Message], ground_truth: Any) -> int:

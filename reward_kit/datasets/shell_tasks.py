@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shell tasks as samples: `{task, setup_commands, success_condition}` rows, and every other column kept.
 
-A task is named by its `id` or `task_id`, else by the first 8 hex digits of its content's hash; a task that would share
-them with another gets more.
+A task is named by its `id` or `task_id`, else by the first 8 hex digits of the hash of these three columns; a task that
+would share them with another gets more.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from reward_kit.config_models import DatasetConfig
-from reward_kit.datasets.columns import Columns, nearest_columns
+from reward_kit.datasets.columns import CONTENT, Columns, nearest_columns
 from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.loader import SampleStream
-from reward_kit.datasets.row_ids import Places
+from reward_kit.datasets.row_ids import Places, content_id
 from reward_kit.datasets.rows import BadRow, Row
 from reward_kit.datasets.sources import open_source
 from reward_kit.models import Sample
@@ -44,7 +44,10 @@ class TaskStream(SampleStream):
         columns = row.columns
         if columns.get("id") in (None, "") and "task_id" in columns:
             columns["id"] = columns.pop("task_id")
-        columns.update(task_columns(columns))
+        task = task_columns(columns)
+        columns.update(task)
+        if not self.former_ids:
+            columns[CONTENT] = content_id(task)
         return super()._sample(row, places, position)
 
     def _name(self, content: str, row: Row, places: Places) -> str:

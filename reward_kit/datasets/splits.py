@@ -23,20 +23,23 @@ from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, Reshaper, nearest_columns
 from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.files import DataFile, file_format, files_in
-from reward_kit.datasets.ground_truths import is_plain_chat, with_ground_truth
+from reward_kit.datasets.ground_truths import with_ground_truth
 from reward_kit.datasets.loader import AnswersRead, RolloutStream, SampleStream
 from reward_kit.datasets.row_ids import content_id
 from reward_kit.datasets.rows import BadRow, BadRows, Row
 from reward_kit.datasets.shapes import ShapeReader
 from reward_kit.datasets.sources import Source, open_files, open_source
+from reward_kit.datasets.truth_columns import id_by_content
 from reward_kit.errors import DatasetError
-from reward_kit.models import Rollout
+from reward_kit.models import Rollout, Sample
 from reward_kit.stores.addresses import is_stored, under
 
 __all__ = ["Split", "SplitAnswers", "SplitStream", "is_local", "load_split_answers", "load_splits"]
 
 _HOPELESS = 100
 """When so many rows of a split were read and none could be used, the others will not be better."""
+_TESTS = ("test_cases", "tests", "unit_tests", "input_output")
+"""Columns that hold what is right in a split of code."""
 _READ_TO_COUNT = 20_000
 """A file that several splits share is read to count the rows of each, if it has no more rows than this."""
 
@@ -103,6 +106,10 @@ class SplitStream(SampleStream):
         """Read up to the first usable row of every split; one that has none is a `DatasetError`."""
         self._splits.check()
 
+    def _items(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Sample]:
+        self._splits.name_rows(former_ids=self.former_ids)
+        return super()._items(rows, bad)
+
 
 class SplitAnswers(RolloutStream):
     """The answers of several splits, each labelled with its own."""
@@ -127,6 +134,7 @@ class SplitAnswers(RolloutStream):
 
     def _items(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Rollout]:
         """Split by split: a query may take several rows, so the rows of a split cannot be counted beforehand."""
+        self._splits.name_rows(former_ids=self.former_ids)
         read = AnswersRead(self._interpreter, bad)
         for part in self._splits.parts:
             yield from read.rollouts(part.rows(bad), self._each)
@@ -151,6 +159,11 @@ class _SplitSource:
     def rows(self, bad: BadRows) -> Iterator[Row]:
         for part in self.parts:
             yield from islice(part.rows(bad), self._each)
+
+    def name_rows(self, *, former_ids: bool) -> None:
+        """Say how rows without an id are named."""
+        for part in self.parts:
+            part.former_ids = former_ids
 
     def check(self) -> None:
         """Read up to the first usable row of every split; one that has none is a `DatasetError`."""
@@ -211,6 +224,9 @@ class _SplitRows:
         self.source = source
         self._dataset = config.path_or_name
         self._among = among
+        self.former_ids = False
+        """As in the stream that the rows belong to."""
+        self._truths = {config.column_mapping.get("ground_truth", ""), *(_TESTS if split.kind == "code" else ())}
         self._reshaper = Reshaper(config)
         self.shapes = ShapeReader(config.format)
 
@@ -257,12 +273,15 @@ class _SplitRows:
         answer: Columns = {}
         if self._answer is not None:  # neither what is asked nor what it is judged by
             columns, answer = _without_answer(columns, self._answer)
-        held = {name: value for name, value in columns.items() if name not in ("id", USER_TURN)}
+        content = self._content(columns)
         known = columns if "messages" in columns else self.shapes.read(columns, only_shape=self.split.kind == "code")
         truth = with_ground_truth(known, self.split.kind)
-        if isinstance(columns.get("messages"), list) and is_plain_chat(columns, self.split.kind):
-            held["messages"] = held["messages"][: len(truth["messages"])]  # the answer is no part of the question
-        return {**truth, **answer, CONTENT: content_id(held), "split": self.split.name}
+        return {**truth, **answer, CONTENT: content, "split": self.split.name}
+
+    def _content(self, columns: Columns) -> str:
+        """What the row is called where it has no id of its own."""
+        named = {name: value for name, value in columns.items() if name not in ("id", USER_TURN)}
+        return content_id(named) if self.former_ids else id_by_content(named, self._truths)
 
     def _unusable(self, hopeless: int, reason: str) -> DatasetError:
         if hopeless:

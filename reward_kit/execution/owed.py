@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import count, groupby, takewhile
 from typing import Any, TypedDict
 
 from reward_kit.config_models import DatasetConfig, PipelineConfig
@@ -26,12 +26,13 @@ from reward_kit.datasets import (
     rollouts_from_rows,
     samples_from_rows,
 )
+from reward_kit.datasets.truth_columns import without_truth
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.result import Phase
 from reward_kit.models import Rollout, Sample
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
-from reward_kit.storage.journal_lines import Entry, Head, Status
+from reward_kit.storage.journal_lines import Entry, Head, Status, content_in
 from reward_kit.storage.tables import rollout_from_line
 from reward_kit.stores.addresses import is_stored
 from reward_kit.utils.digest_map import DigestMap, digest64
@@ -55,6 +56,8 @@ class Work:
     """Rollouts that must be scored; the generate stage adds what it draws."""
     new: list[Rollout] = field(default_factory=list)
     """Rollouts that came with the data and are not in the journal yet."""
+    retold: list[Rollout] = field(default_factory=list)
+    """Rollouts that are in the journal with another ground truth of their sample, and are written again with this."""
     regrouped: bool = False
     """The rollouts are judged already, and are to be judged again only together with the draws."""
 
@@ -75,6 +78,8 @@ class Ledger:
     """False when only rollouts are wanted."""
     called_for: int | None = None
     """Answers that the samples or rows gone through so far call for; None where there are none but the rollouts."""
+    results_journal: Journal | None = None
+    """The results, to look up what some were judged by; None where nothing was judged yet."""
     _positions: DigestMap = field(default_factory=DigestMap)
 
     def position_of(self, head: Head) -> int:
@@ -100,12 +105,35 @@ class Ledger:
         """A rollout of an earlier entry of the run, where there is one."""
         return next(iter(self.read(sample_id, [draw])), None)
 
-    def unjudged(self, rollouts: list[Rollout]) -> list[Rollout]:
+    def unjudged(self, rollouts: list[Rollout], content: str) -> list[Rollout]:
         """Those of a sample's rollouts that must be judged; all of them where they are judged together."""
         if not self.scoring:
             return []
-        owed = [r for r in rollouts if self.is_owed(self.results.status(r.sample.id, r.response_index))]
+        owed = [r for r in rollouts if self.is_owed(self.judged(r.sample.id, r.response_index, content))]
         return rollouts if owed and self.whole_groups else owed
+
+    def judged(self, sample_id: str, draw: int, content: str) -> Status | None:
+        """How judging a rollout went; None where it was not judged, or as one of a sample with other content."""
+        status = self.results.status(sample_id, draw)
+        if status is None or self.results_journal is None or not self.results.has_other_content(sample_id, content):
+            return status
+        offset = self.results.offset(sample_id, draw)
+        line = b"" if offset is None else self.results_journal.line_at(offset)
+        return status if content_in(line) == content else None
+
+    def retold(self, sample: Sample, content: str, asked: Iterable[int], truths: Collection[str]) -> list[Rollout]:
+        """The rollouts on disk of this sample with another ground truth, as rollouts of the sample as it is now.
+
+        They are kept, and judged again. `truths` are the columns that the config names as those with the ground truth.
+        A sample that differs in anything else is refused.
+        """
+        if not self.rollouts.has_other_content(sample.id, content):
+            return []
+        behind = takewhile(lambda draw: self.rollouts.offset(sample.id, draw) is not None, count())
+        stale = [r for r in self.read(sample.id, sorted({*asked, *behind})) if content_digest(r.sample) != content]
+        if any(not _differs_in_truth_alone(rollout.sample, sample, truths) for rollout in stale):
+            self.refuse_changed(sample, content)
+        return [rollout.model_copy(update={"sample": sample}) for rollout in stale]
 
     def is_owed(self, status: Status | None) -> bool:
         """Whether what is on disk with this status, or is not there, must be made (again)."""
@@ -131,7 +159,7 @@ class Ledger:
         """Stop at a sample that is not what the rollouts (or what else is `known`) were made from."""
         if (self.rollouts if known is None else known).has_other_content(sample.id, content):
             raise StorageError(
-                f"Sample {sample.id!r} has changed since this run was started: its prompt, ground truth or columns are "
+                f"Sample {sample.id!r} has changed since this run was started: its prompt, tools or columns are "
                 "different. Restore the dataset, or choose another `output.output_dir`."
             )
 
@@ -164,6 +192,9 @@ class Workload(ABC):
     def expected(self, ledger: Ledger) -> int | None:
         """How many rollouts there will be in the end, where that is cheap to know."""
 
+    def keep_former_ids(self) -> None:  # noqa: B027 - only rows without an id of their own are named
+        """Name rows as they were named when the directory was begun: after their ground truth, too."""
+
     @property
     def formats(self) -> dict[str, str]:
         """The shapes of rows that were recognised so far, and what each means."""
@@ -190,22 +221,30 @@ class SamplesToAnswer(Workload):
         for sample in self._samples:
             ledger.called_for += len(asked)
             content = content_digest(sample)
-            ledger.refuse_changed(sample, content)
             ledger.note_position(sample)
             if not ledger.rollouts.lines:
                 yield Work(sample, content, [*asked])
                 continue
+            retold = ledger.retold(sample, content, asked, self._samples.truth_columns)
             draws = [draw for draw in asked if ledger.is_owed(ledger.rollouts.status(sample.id, draw))]
             present = [draw for draw in asked if draw not in draws]
-            unjudged = [draw for draw in present if ledger.is_owed(ledger.results.status(sample.id, draw))]
+            beyond = [r.response_index for r in retold if r.response_index not in asked]
+            unjudged = [d for d in (*present, *beyond) if ledger.is_owed(ledger.judged(sample.id, d, content))]
             whole = ledger.whole_groups and bool(unjudged or draws)
-            rollouts = ledger.read(sample.id, present if whole else unjudged) if ledger.scoring else []
-            yield Work(sample, content, draws, rollouts, regrouped=whole and not unjudged)
+            rollouts = ledger.read(sample.id, [*present, *beyond] if whole else unjudged) if ledger.scoring else []
+            now = {rollout.response_index: rollout for rollout in retold}
+            rollouts = [now.get(rollout.response_index, rollout) for rollout in rollouts]
+            kept = [rollout for rollout in retold if rollout.response_index not in draws]
+            yield Work(sample, content, draws, rollouts, retold=kept, regrouped=whole and not unjudged)
 
     def expected(self, ledger: Ledger) -> int | None:
         """How many records there will be: n for each sample; None where samples cannot be counted beforehand."""
         rows = self._samples.size_hint()
         return None if rows is None else rows * len(self._draws)
+
+    def keep_former_ids(self) -> None:
+        """Name rows as they were named when the directory was begun."""
+        self._samples.former_ids = True
 
     @property
     def skipped(self) -> int:
@@ -232,15 +271,20 @@ class AnswersInTheData(Workload):
             ledger.called_for += len(rollouts)
             sample = rollouts[0].sample
             content = content_digest(sample)
-            ledger.refuse_changed(sample, content)
+            asked = [rollout.response_index for rollout in rollouts]
+            retold = ledger.retold(sample, content, asked, self._answers.truth_columns)
             ledger.note_position(sample)
             ledger.refuse_other_answers(rollouts)
             new = [r for r in rollouts if ledger.rollouts.status(sample.id, r.response_index) is None]
-            yield Work(sample, content, rollouts=ledger.unjudged(rollouts), new=new)
+            yield Work(sample, content, rollouts=ledger.unjudged(rollouts, content), new=new, retold=retold)
 
     def expected(self, ledger: Ledger) -> int | None:
         """How many records there will be: one for each row; None where rows cannot be counted beforehand."""
         return self._answers.size_hint()
+
+    def keep_former_ids(self) -> None:
+        """Name rows as they were named when the directory was begun."""
+        self._answers.former_ids = True
 
     @property
     def skipped(self) -> int:
@@ -259,7 +303,8 @@ class RolloutsOnDisk(Workload):
     def _owed(self, ledger: Ledger) -> Iterator[Work]:
         for rollouts in _by_sample(map(rollout_from_line, ledger.journal.in_order())):
             sample = rollouts[0].sample
-            yield Work(sample, content_digest(sample), rollouts=ledger.unjudged(rollouts))
+            content = content_digest(sample)
+            yield Work(sample, content, rollouts=ledger.unjudged(rollouts, content))
 
     def expected(self, ledger: Ledger) -> int | None:
         """How many records there will be: one for each rollout on disk."""
@@ -303,7 +348,7 @@ class RolloutsInHand(Workload):
             sample = rollouts[0].sample
             content = content_digest(sample)
             ledger.refuse_changed(sample, content, ledger.results)
-            yield Work(sample, content, rollouts=ledger.unjudged(rollouts))
+            yield Work(sample, content, rollouts=ledger.unjudged(rollouts, content))
 
     def expected(self, ledger: Ledger) -> int | None:
         """How many records there will be: one for each rollout that was given."""
@@ -349,6 +394,11 @@ class _LoadOptions(TypedDict):
 
     system_prompt: str | None
     limit: int | None
+
+
+def _differs_in_truth_alone(one: Sample, other: Sample, truths: Collection[str]) -> bool:
+    rest, now = (without_truth(sample.columns, truths) for sample in (one, other))
+    return (one.messages, one.tools, rest) == (other.messages, other.tools, now)
 
 
 def _by_sample(rollouts: Iterable[Rollout]) -> Iterator[list[Rollout]]:

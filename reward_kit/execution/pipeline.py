@@ -178,6 +178,10 @@ class EvaluationPipeline:
         """Do what is owed in a directory that is ours, as one phase in its manifest."""
         facts = self._facts(workload)
         self._claim(directory, reward, facts)
+        if _holds_former_ids(directory):
+            workload.keep_former_ids()
+        else:
+            directory.note(_IDS, "without the ground truth")
         if (known := self._finished_before(directory, facts)) is not None:
             return known
         whole = workload.needs_model and self._has_every_answer(directory, facts)
@@ -209,6 +213,8 @@ class EvaluationPipeline:
         directory = RunDirectory.seen_from_outside(place)
         if self._overwrite or self._begins_anew(directory, self._facts(workload)):
             directory = RunDirectory.seen_from_outside(free_place(place))  # as if nothing were there
+        if _holds_former_ids(directory):
+            workload.keep_former_ids()
         rollouts, results = self._claims(reward)
         anew = self._rescore and results is not None and not self._goes_on(directory, results, reward)
         if not anew:
@@ -406,6 +412,7 @@ class EvaluationPipeline:
             results.index() if results is not None else JournalIndex(),
             whole_groups=reward is not None and reward.judge_groups,
             scoring=reward is not None,
+            results_journal=results,
         )
 
     def _rollouts_path(self) -> Path | None:
@@ -624,6 +631,16 @@ def _note_opened(directory: RunDirectory, split: str, root: Path, told: Mapping[
             )
     if files:
         directory.note_opened(split, files)
+
+
+_IDS = "ids_are_hashes"
+"""A fact of the manifest: what the id of a row is made of that has none of its own."""
+
+
+def _holds_former_ids(directory: RunDirectory) -> bool:
+    """Whether rows without an id were named after all their columns here, as they once were."""
+    rollouts = directory.rollouts_path
+    return directory.noted(_IDS) is None and rollouts.exists() and rollouts.stat().st_size > 0
 
 
 def _owe_failures_again(*journals: Journal | None) -> None:

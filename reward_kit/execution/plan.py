@@ -115,6 +115,7 @@ def make_plan(
             whole_groups=reward is not None and reward.judge_groups,
             retry_failed=retry_failed,
             scoring=reward is not None,
+            results_journal=results,
         )
         cache = _cache(files, config, client) if workload.needs_model else None
         batched = workload.needs_model and config.generation.transport == "batch"

@@ -124,7 +124,11 @@ def rollouts_output(
     """
 
     def lines(made: list[Made]) -> list[Entry | Line]:
-        return [writer.rollout_line(rollout, work.content) for work, rollouts in made for rollout in rollouts]
+        return [
+            writer.rollout_line(rollout, work.content)
+            for work, rollouts in made
+            for rollout in chain(work.retold, rollouts)
+        ]
 
     def hand_on(made: list[Made]) -> None:
         if beside is not None:
@@ -145,7 +149,7 @@ def rollouts_output(
 
 def _write_beside(made: list[Made], beside: ProjectedFile) -> None:
     """Write the new rollouts to the second file, and let what it has of them be what is scored."""
-    projected = [[beside.project(rollout) for rollout in rollouts] for _, rollouts in made]
+    projected = [[beside.project(rollout) for rollout in chain(work.retold, rollouts)] for work, rollouts in made]
     beside.append(chain.from_iterable(projected))
     for (work, _), new in zip(made, projected, strict=True):
         fresh = {rollout.response_index: rollout for rollout, _ in new}

@@ -25,6 +25,8 @@ __all__ = ["Found", "JournalIndex", "ScannedOrder", "WrittenOrder"]
 _STATUS_BITS = 2
 _STATUS_MASK = (1 << _STATUS_BITS) - 1
 _CONTENT_MASK = (1 << 63) - 1
+_SEVERAL = _CONTENT_MASK
+"""Stands for the content of a sample whose lines differ in it."""
 _MASK64 = (1 << 64) - 1
 _SPREAD = 0x9E3779B97F4A7C15
 """An odd number without a pattern: multiples of it set keys of one sample far apart."""
@@ -106,7 +108,7 @@ class JournalIndex:
         return None if packed < 0 else packed >> _STATUS_BITS
 
     def has_other_content(self, sample_id: str, content: str) -> bool:
-        """Whether lines of this id were made from a sample with other content."""
+        """Whether lines of this id, be it one of several, were made from a sample with other content."""
         if not self.lines:
             return False
         known = self._found().contents.get(_owner(sample_id))
@@ -119,7 +121,9 @@ class JournalIndex:
             for owner, index, packed in zip(self._owners, self._indexes, self._packed, strict=True):
                 lines.put(_key(owner, index), packed)
             for owner, content in zip(self._owners, self._contents, strict=True):
-                contents.put(owner, content)
+                known = contents.put_first(owner, content)
+                if known not in (-1, content):
+                    contents.put(owner, _SEVERAL)
         return self._maps
 
     # -- two journals side by side

@@ -28,6 +28,7 @@ __all__ = [
     "RawHead",
     "Status",
     "body_start",
+    "content_in",
     "is_whole",
     "moved_to",
     "position_in",
@@ -143,6 +144,12 @@ def position_in(line: bytes) -> int | None:
     """Where the sample of a line stands, by the line's head; None for what is not a line of a journal."""
     match = HEAD.match(line)
     return None if match is None else int(match[4])
+
+
+def content_in(line: bytes) -> str | None:
+    """The digest of the sample's content, by the line's head; None for what is not a line of a journal."""
+    match = HEAD.match(line)
+    return None if match is None else match[5].decode()
 
 
 def moved_to(position: int, line: bytes) -> bytes:

@@ -45,7 +45,7 @@ def ledger(home: Path, made: dict[Key, Failure | None], judged: set[Key], *, gro
                 results.append([writer.result_line(Record.of(each, EvaluateResult(score=1.0)), content)])
     journal = Journal(home / "rollouts.jsonl", read_only=True)
     results = Journal(home / "results.jsonl", read_only=True)
-    return Ledger(journal, journal.index(), results.index(), whole_groups=groups)
+    return Ledger(journal, journal.index(), results.index(), whole_groups=groups, results_journal=results)
 
 
 def owed(works: list[Work]) -> tuple[set[Key], set[Key]]:

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A row without its ground truth: what its id is made of, and what must not change when a run is resumed.
+
+Which columns hold the truth is told by their names alone, so that a row keeps its id when the truth is corrected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from reward_kit.datasets.columns import USER_TURN, Columns
+from reward_kit.datasets.row_ids import content_id
+from reward_kit.utils import exact_json
+
+__all__ = ["id_by_content", "without_truth"]
+
+_SAYS = ("ground_truth_for_eval", "ground_truth")
+"""Columns that say what is right."""
+_ANSWERS = ("answer", "solution", "expected_answer", "final_answer", "reference_response")
+"""Columns that hold it, also beside one that says it: that was made of them."""
+_CANDIDATES = ("target", "output", "completion", "label", "reference_answer", "reference")
+"""Columns that hold it where no other one says it; else they are columns like any other."""
+_TESTS = (
+    ({"prompt", "entry_point"}, {"test"}),
+    ({"question"}, {"input_output"}),
+    ({"question_content"}, {"public_test_cases", "private_test_cases"}),
+)
+"""Columns of tests, which are the truth beside those columns."""
+_NESTED = ("reward_model", "metadata")
+"""Columns with a truth inside of them."""
+_ASSISTANT = ("assistant", "gpt", "chatgpt", "bing", "bard", "model")
+
+
+def id_by_content(columns: Columns, also: Collection[str] = (), *, answer: str | None = None) -> str:
+    """The id of a row that has none of its own: the hash of all its columns but the ground truth.
+
+    Where the row holds its `answer`, in a column of this name or at the end of its conversation, that stays out, too.
+    """
+    rest = {name: value for name, value in columns.items() if name not in (USER_TURN, answer)}
+    if answer is not None:
+        rest.pop("response_index", None)
+    return content_id(_without_last_answer(without_truth(rest, also), whole=answer is not None))
+
+
+def without_truth(columns: Columns, also: Collection[str] = ()) -> Columns:
+    """The columns without those that hold the ground truth; `also` are those that the config names as such."""
+    names = {*_SAYS, *_ANSWERS, *(name for needed, tests in _TESTS if needed <= columns.keys() for name in tests)}
+    if columns.keys().isdisjoint(_SAYS) and not _says(columns.get("reward_model")):
+        names.update(_CANDIDATES)
+    rest = {name: value for name, value in columns.items() if name not in also and name.lower() not in names}
+    for name in _NESTED:
+        if name in rest:
+            rest[name] = _without_nested(rest[name], {*_SAYS, *_ANSWERS})
+    for path in also:
+        first, _, inner = path.partition(".")
+        if inner and isinstance(rest.get(first), Mapping):
+            rest[first] = _without_path(rest[first], inner)
+    return rest
+
+
+def _says(rule: Any) -> bool:
+    return isinstance(rule, Mapping) and "ground_truth" in rule
+
+
+def _without_nested(value: Any, names: Collection[str]) -> Any:
+    """The object, which may be JSON, without the values of these names."""
+    held = value
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            held = exact_json.loads(value)
+        except exact_json.JSONDecodeError:
+            return value
+    if not isinstance(held, Mapping) or held.keys().isdisjoint(names):
+        return value
+    return {name: inner for name, inner in held.items() if name not in names}
+
+
+def _without_path(value: Mapping[str, Any], path: str) -> dict[str, Any]:
+    first, _, inner = path.partition(".")
+    rest = dict(value)
+    held = rest.pop(first, None)
+    return {**rest, first: _without_path(held, inner)} if inner and isinstance(held, Mapping) else rest
+
+
+def _without_last_answer(columns: Columns, *, whole: bool) -> Columns:
+    """The row without the assistant's turns at the end of its conversation; `whole`: without all after the question."""
+    cut = dict(columns)
+    for name in ("messages", "prompt", "conversations"):
+        turns = cut.get(name)
+        if isinstance(turns, list) and turns and all(isinstance(turn, Mapping) for turn in turns):
+            cut[name] = turns[: _end_of_question(turns, whole=whole)]
+            break
+    return cut
+
+
+def _end_of_question(turns: list[Mapping[str, Any]], *, whole: bool) -> int:
+    roles = [str(turn.get("role", turn.get("from"))).lower() for turn in turns]
+    end = len(roles)
+    while end and (roles[end - 1] in _ASSISTANT or (whole and roles[end - 1] in ("tool", "function", "observation"))):
+        end -= 1
+    return end
