@@ -40,11 +40,14 @@ def id_by_content(columns: Columns, also: Collection[str] = (), *, answer: str |
     rest = {name: value for name, value in columns.items() if name not in (USER_TURN, answer)}
     if answer is not None:
         rest.pop("response_index", None)
-    return content_id(_without_last_answer(without_truth(rest, also), whole=answer is not None))
+    return content_id(without_truth(rest, also, answered=answer is not None))
 
 
-def without_truth(columns: Columns, also: Collection[str] = ()) -> Columns:
-    """The columns without those that hold the ground truth; `also` are those that the config names as such."""
+def without_truth(columns: Columns, also: Collection[str] = (), *, answered: bool = False) -> Columns:
+    """The columns without those that hold the ground truth; `also` are those that the config names as such.
+
+    What an assistant says at the end of a conversation is not asked either; nor, if `answered`, what its tools say.
+    """
     names = {*_SAYS, *_ANSWERS, *(name for needed, tests in _TESTS if needed <= columns.keys() for name in tests)}
     if columns.keys().isdisjoint(_SAYS) and not _says(columns.get("reward_model")):
         names.update(_CANDIDATES)
@@ -56,7 +59,7 @@ def without_truth(columns: Columns, also: Collection[str] = ()) -> Columns:
         first, _, inner = path.partition(".")
         if inner and isinstance(rest.get(first), Mapping):
             rest[first] = _without_path(rest[first], inner)
-    return rest
+    return _without_last_answer(rest, whole=answered)
 
 
 def _says(rule: Any) -> bool:

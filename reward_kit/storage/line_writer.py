@@ -101,6 +101,8 @@ class _SampleText:
         self.index_to = b',"position":%d,"content":"%b","status":"' % (self.position, content.encode())
         """The head from there to the status."""
         some = b"" if fields["ground_truth"] is None else b',"ground_truth":%b' % truth
+        if fields["ground_truth_text"] is not None:
+            some += b',"ground_truth_text":%b' % dumps(fields["ground_truth_text"])
         if split is not None:
             some += b',"split":%b' % dumps(split)
         offered = b"" if tools is None else b',"tools":%b' % dumps(tools, as_plain)

@@ -128,6 +128,33 @@ def test_rows_without_id_are_named_by_their_content_and_told_apart() -> None:
     assert len(ids[0]) == 16 and ids[0] != ids[1]
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"ground_truth": "{t}"}, {"ground_truth_for_eval": "{t}", "answer": "{t}"}, {"answer": "{t}"},
+        {"Answer": "{t}"},
+        {"solution": "because {t}", "answer": "{t}"}, {"reward_model": {"style": "rule", "ground_truth": "{t}"}},
+        {"metadata": {"expected_answer": "{t}", "n": 1}}, {"metadata": '{"expected_answer": "{t}"}'}, {"target": "{t}"},
+    ],
+)  # fmt: skip
+def test_a_corrected_truth_leaves_a_row_its_id_and_any_other_change_does_not(columns: dict[str, Any]) -> None:
+    def name(truth: str, **more: Any) -> str:
+        row = json.loads(json.dumps({"prompt": "2 + 2?", **columns, **more}).replace("{t}", truth))
+        return next(iter(samples_from_rows([row]))).id
+
+    assert name("4") == name("5") != name("4", level=1)
+    assert name("4") != name("4", prompt="3 + 3?")
+    answered = next(iter(rollouts_from_rows([{"prompt": "2 + 2?", "assistant_response": "4"}]))).sample
+    assert answered.id == next(iter(samples_from_rows([{"prompt": "2 + 2?", "ground_truth": "4"}]))).id
+
+
+@pytest.mark.parametrize("column", ["setup", "success_condition", "files", "target"])
+def test_columns_of_a_world_belong_to_the_id(column: str) -> None:
+    rows: list[dict[str, Any]] = [{**ASKED, column: value, "ground_truth": "4"} for value in ("a", "b")]
+    first, second = (sample.id for sample in samples_from_rows(rows))
+    assert first != second and "-" not in second
+
+
 def test_how_a_row_is_asked_does_not_change_its_id() -> None:
     settings = DatasetConfig(path_or_name="rows", prompt_template="Please: {{ user_query }}", split="test")
     assert only(ASKED, system_prompt="Be brief.", settings=settings).id == only(ASKED).id

@@ -39,7 +39,7 @@ def test_a_task_with_an_id_keeps_it(tmp_path: Path, name: str) -> None:
 
 def test_ids_are_lengthened_where_they_collide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hashes = {"a": "12345678aaaaaaaa", "b": "12345678abbbbbbb", "c": "12345678cccccccc"}
-    monkeypatch.setattr("reward_kit.datasets.interpret.content_id", lambda columns: hashes[columns["task"]])
+    monkeypatch.setattr("reward_kit.datasets.shell_tasks.content_id", lambda columns: hashes[columns["task"]])
     found = tasks(tmp_path, *({**TASK, "task": name} for name in "abc"))
     assert [sample.id for sample in found] == ["12345678", "12345678a", "12345678c"]
 

@@ -452,7 +452,7 @@ def test_rows_skipped_on_request_are_counted(tmp_path: Path) -> None:
 
 
 def test_an_id_that_is_not_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="an id is"):
+    with pytest.raises(DatasetError, match="column 'id' holds half of a character"):
         run(config(tmp_path) | {"dataset": None}, samples=[{"id": "lone \ud800", "user_query": "q"}])
 
 

@@ -140,7 +140,7 @@ class BestOfN:
         with RunDirectory(result.output_dir) as directory:
             metadata = self._metadata(directory, result)
             path = self.experiment.parquet
-            if path.exists() and read_metadata(path) == metadata:
+            if _is_newer(path, directory.results_path) and read_metadata(path) == metadata:
                 refuse_damaged_parquet(path, pages=True)
                 return
             with Journal(directory.results_path, read_only=True) as results:
@@ -176,6 +176,11 @@ class BestOfN:
             "schema_version": SCHEMA_VERSION,
         }
         return {name: blot(_metadata_text(value)) for name, value in facts.items()}
+
+
+def _is_newer(path: Path, than: Path) -> bool:
+    """Whether the file is there, and nothing was written to the other one since: its size alone may stay the same."""
+    return path.exists() and path.stat().st_mtime_ns >= than.stat().st_mtime_ns
 
 
 def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
