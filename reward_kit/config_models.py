@@ -215,7 +215,7 @@ class FewShotConfig(_Part):
     config_name: str | None = None
     """The configuration (subset) of a Hugging Face dataset. Left out: that of the dataset."""
     split: str | None = None
-    """The split the rows are taken from. Left out: the dataset's own; a row is never shown before itself."""
+    """The split the rows are taken from. Left out: the dataset's own. A row that is shown is not judged."""
     same: str | None = None
     """A column: only rows with the same value there as the question are shown, such as those of its subject."""
     seed: int = 0
@@ -238,7 +238,7 @@ class DatasetConfig(_Part):
     base_dataset: "DatasetConfig | None" = None
     """Another dataset to start from. Its own settings are applied to its rows first, then the settings here."""
     split: str | None = None
-    """The split to load (Hugging Face), and the split every sample is labelled with."""
+    """The split to load, of Hugging Face or by the names of a folder's files; and the label of every sample."""
     config_name: str | None = None
     """The configuration (subset) of a Hugging Face dataset; or the argument of a function that returns rows."""
     revision: str | None = None
@@ -267,7 +267,7 @@ class DatasetConfig(_Part):
     prompt_template: str | None = None
     """A Jinja template over the row's columns that makes the user turn, e.g. "Solve: {{ question }}"."""
     id_column: str = "id"
-    """The column that names a row. A row without one gets the hash of its content."""
+    """The column that names a row. A row without one gets the hash of its columns but the ground truth."""
     response_column: str = "assistant_response"
     """With generation disabled: the column that holds the answer."""
     on_bad_row: Literal["error", "skip"] = "error"

@@ -40,8 +40,8 @@ _HIDDEN = (USER_TURN, CONTENT)
 
 _Step = Callable[[Columns], Iterable[Columns]]
 
-ShownBefore = Callable[[Columns], list[Columns]]
-"""The few-shot rows of a row."""
+ShownBefore = Callable[[Columns], list[Columns] | None]
+"""The few-shot rows of a row; None where it is one of them itself, and so no question."""
 
 
 class Reshaper:
@@ -141,7 +141,10 @@ def _rendering(source: str, few_shot: ShownBefore | None) -> _Step:
         if unseen:
             _see_to_braces(source, [*unseen], _with_user_turn(columns))
             unseen.clear()
-        shown = {} if few_shot is None else {"few_shot": [_with_user_turn(row) for row in few_shot(columns)]}
+        before = () if few_shot is None else few_shot(columns)
+        if before is None:
+            return ()
+        shown = {} if few_shot is None else {"few_shot": [_with_user_turn(row) for row in before]}
         try:
             with boundary(BadRow, "`dataset.prompt_template`"):
                 # A derived dataset's template finds under `user_query` what the template of its base has made.

@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import io
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
@@ -19,8 +20,8 @@ from reward_kit.stores.objects import StoredObject, objects_at
 from reward_kit.stores.reasons import StoreError
 
 __all__ = [
-    "DataFile", "DatasetNotFoundError", "Format", "count_lines", "file_format", "files_in", "files_of", "fingerprint",
-    "open_bytes",
+    "DataFile", "DatasetNotFoundError", "Format", "count_lines", "file_format", "files_below", "files_in",
+    "files_of", "fingerprint", "open_bytes",
 ]  # fmt: skip
 
 
@@ -117,6 +118,27 @@ def files_in(folder: str, options: Mapping[str, Any] | None = None) -> list[Data
     if not place.is_dir():
         return []
     return [*sorted(entry for entry in place.iterdir() if entry.is_file() and file_format(entry))]
+
+
+def files_below(folder: str, options: Mapping[str, Any] | None = None) -> list[DataFile]:
+    """The data files in a folder and in those inside of it, hidden ones left out; none where it is not a folder."""
+    if is_stored(folder):
+        direct = files_in(folder, options)
+        deeper = [one for one in _stored_matches(f"{folder.rstrip('/')}/**", options) if file_format(one)]
+        return sorted({str(one): one for one in (*direct, *deeper)}.values(), key=str)
+    place = Path(folder).expanduser()
+    found = (one for one in sorted(place.rglob("*")) if file_format(one) and one.is_file())
+    return [one for one in found if not any(_HIDDEN.match(part) for part in one.relative_to(place).parts)]
+
+
+def _stored_matches(address: str, options: Mapping[str, Any] | None) -> list[StoredObject]:
+    try:
+        return objects_at(address, options)
+    except StoreError as error:
+        raise DatasetError(f"Cannot look into {address!r}: {error}. {_CHECK_STORE}") from error
+
+
+_HIDDEN = re.compile(r"\.|__")
 
 
 def open_bytes(path: DataFile) -> BinaryIO:

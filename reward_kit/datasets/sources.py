@@ -20,7 +20,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 from reward_kit.config_models import DatasetConfig
-from reward_kit.datasets.files import DataFile, Format, count_lines, file_format, files_of, fingerprint, open_bytes
+from reward_kit.datasets.files import (
+    DataFile,
+    Format,
+    count_lines,
+    file_format,
+    files_below,
+    files_of,
+    fingerprint,
+    open_bytes,
+)
 from reward_kit.datasets.huggingface import HuggingFaceSource
 from reward_kit.datasets.rows import (
     BadRow,
@@ -37,6 +46,7 @@ from reward_kit.datasets.rows import (
     check_depth,
     plain,
 )
+from reward_kit.datasets.split_files import files_of_split
 from reward_kit.errors import DatasetError, MissingExtraError
 from reward_kit.models import Sample
 from reward_kit.stores.addresses import is_stored
@@ -87,12 +97,26 @@ def open_source(config: DatasetConfig) -> Source:
             "The dataset names no source. Set `dataset.path_or_name` to a file or a Hugging Face dataset."
         )
     kind = config.source_type or ("python" if _IMPORT_PATH.fullmatch(path) else None) or file_format(path)
+    if kind != "huggingface" and kind != "python" and (own := _files_of_split(config, path)):
+        return open_files(own) if kind is None else _FILE_SOURCES[kind](own)
     kind = kind or _format_on_disk(path, config.storage_options) or "huggingface"
     if kind == "huggingface":
         return HuggingFaceSource(config, path)
     if kind == "python":
         return FunctionSource(path, config.config_name)
     return _FILE_SOURCES[kind](files_of(path, config.storage_options))
+
+
+def _files_of_split(config: DatasetConfig, path: str) -> list[DataFile]:
+    """The files of the split in a folder; none where the path means no folder, or no split is named.
+
+    A single file, or those of a pattern, were chosen by whoever named them: the split is a label then.
+    """
+    if config.split is None or any(sign in path for sign in "*?[") or file_format(path) is not None:
+        return []
+    folder = path if is_stored(path) else str(Path(path).expanduser())
+    files = files_below(folder, config.storage_options) if is_stored(path) or Path(folder).is_dir() else []
+    return files_of_split(config.split, files, folder) if files else []
 
 
 def open_files(paths: list[DataFile]) -> Source:

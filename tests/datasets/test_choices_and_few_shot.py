@@ -95,19 +95,22 @@ def sums(write_rows: WriteRows) -> str:
     )
 
 
-def test_rows_are_drawn_with_a_seed_and_never_shown_before_themselves(sums: str) -> None:
+def test_rows_are_drawn_with_a_seed_and_never_judged(sums: str, caplog: pytest.LogCaptureFixture) -> None:
     asked = few_shot(sums, count=3, seed=1)
+    assert "They are not judged" in caplog.text
     assert asked == few_shot(sums, count=3, seed=1) != few_shot(sums, count=3, seed=2)
-    for number, text in enumerate(asked):
-        *shown, last = text.split(";")
-        assert len(shown) == 3 and last == f"q{number}" and f"q{number}={number}" not in shown
+    shown = {tuple(text.split(";")[:-1]) for text in asked}
+    judged = {text.split(";")[-1] for text in asked}
+    (examples,) = shown
+    assert len(examples) == 3 and len(judged) == 5 == len(asked)
+    assert judged.isdisjoint(example.partition("=")[0] for example in examples)
     assert few_shot(sums, count=0)[0] == "q0"
 
 
 def test_the_first_rows_and_those_of_the_same_kind_can_be_asked_for(sums: str) -> None:
-    assert few_shot(sums, count=2, first=True)[:2] == ["q1=1;q2=2;q0", "q0=0;q2=2;q1"]
-    assert few_shot(sums, count=2, first=True, same="kind")[4:6] == ["q0=0;q2=2;q4", "q1=1;q3=3;q5"]
-    assert few_shot(sums, count=2, first=True, pool=3)[7] == "q0=0;q1=1;q7"
+    assert few_shot(sums, count=2, first=True)[:2] == ["q0=0;q1=1;q2", "q0=0;q1=1;q3"]
+    assert few_shot(sums, count=2, first=True, same="kind")[:2] == ["q0=0;q2=2;q4", "q1=1;q3=3;q5"]
+    assert few_shot(sums, count=2, first=True, pool=3)[-1] == "q0=0;q1=1;q7"
 
 
 def test_rows_of_another_file_go_through_the_same_settings(sums: str, write_rows: WriteRows) -> None:
@@ -124,12 +127,21 @@ def test_rows_of_another_file_go_through_the_same_settings(sums: str, write_rows
     assert "few_shot" not in json.dumps(sample.columns)
 
 
-def test_too_few_rows_are_an_error_that_says_so(sums: str) -> None:
-    said = r"count` is 8: .* Beside the question itself, there are only 7 rows\. Set `dataset.few_shot.count=0`"
+def test_too_few_rows_are_an_error_that_says_so(sums: str, write_rows: WriteRows) -> None:
+    other = write_rows({"question": "other", "answer": "9", "kind": "even"}, name="other.jsonl")
+    said = r"count` is 8: .* There are only 1 rows to show\. Set `dataset.few_shot.count=0`"
     with pytest.raises(DatasetError, match=said):
+        few_shot(sums, count=8, path_or_name=other)
+    with pytest.raises(DatasetError, match="only 1 rows with the same 'kind'"):
+        few_shot(sums, count=4, same="kind", path_or_name=other)
+    with pytest.raises(DatasetError, match="every row was dropped"):
         few_shot(sums, count=8)
-    with pytest.raises(DatasetError, match="only 3 rows with the same 'kind'"):
-        few_shot(sums, count=4, same="kind")
+
+
+def test_a_row_of_another_file_is_not_judged_where_it_is_shown(sums: str, write_rows: WriteRows) -> None:
+    other = write_rows({"id": "x", "question": "q3", "answer": "3", "kind": "odd"}, name="other.jsonl")
+    asked = few_shot(sums, count=1, path_or_name=other)
+    assert len(asked) == 7 and "q3=3;q3" not in asked
 
 
 def test_a_change_of_the_examples_is_noticed(sums: str, write_rows: WriteRows) -> None:
@@ -156,11 +168,11 @@ def test_a_config_without_them_is_written_as_before() -> None:
 
 def test_examples_of_a_derived_dataset_come_from_its_base(sums: str) -> None:
     config = {
-        "base_dataset": {"path_or_name": sums, "max_samples": 2},
+        "base_dataset": {"path_or_name": sums, "max_samples": 4},
         "prompt_template": "{% for row in few_shot %}{{ row.question }} {% endfor %}{{ question }}",
         "few_shot": {"count": 2, "first": True},
     }
     assert [sample.messages[0].text for sample in load_samples(DatasetConfig.model_validate(config))] == [
-        "q1 q2 q0",
-        "q0 q2 q1",
+        "q0 q1 q2",
+        "q0 q1 q3",
     ]
