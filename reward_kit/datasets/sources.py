@@ -8,6 +8,7 @@ datasets are in `huggingface`.
 from __future__ import annotations
 
 import csv
+import functools
 import hashlib
 import json
 import re
@@ -97,8 +98,8 @@ def open_source(config: DatasetConfig) -> Source:
             "The dataset names no source. Set `dataset.path_or_name` to a file or a Hugging Face dataset."
         )
     kind = config.source_type or ("python" if _IMPORT_PATH.fullmatch(path) else None) or file_format(path)
-    if kind != "huggingface" and kind != "python" and (own := _files_of_split(config, path)):
-        return open_files(own) if kind is None else _FILE_SOURCES[kind](own)
+    if kind not in {"huggingface", "python"} and (own := _files_of_split(config, path)):
+        return open_files(own) if kind is None else _FILE_SOURCES[cast(Format, kind)](own)
     kind = kind or _format_on_disk(path, config.storage_options) or "huggingface"
     if kind == "huggingface":
         return HuggingFaceSource(config, path)
@@ -207,7 +208,7 @@ def _row_of(line: bytes, origin: Origin, number: int, bad: BadRows) -> Row | Non
     try:
         columns = exact_json.loads(line)
         written: Written = as_json
-        if isinstance(columns, dict) and _holds_a_float(columns):
+        if isinstance(columns, dict) and _writes_otherwise(line, columns):
             columns, texts = exact_json.loads_with_texts(line)
             written = as_written(texts) if texts else as_json
         if line.count(b"[") + line.count(b"{") > _NESTED:
@@ -254,13 +255,25 @@ def _is_array(path: DataFile) -> bool:
         return file.read(_BEGINNING).removeprefix(_BOM).lstrip().startswith(b"[")
 
 
-def _holds_a_float(columns: Mapping[str, Any]) -> bool:
-    """Whether a column is a float, or holds one under a name: only such a value can be a ground truth."""
-    for value in columns.values():
+def _writes_otherwise(line: bytes, columns: Mapping[str, Any]) -> bool:
+    """Whether the line may write a float otherwise than Python, in a column or under a name inside one.
+
+    Only such a value can be a ground truth. What stands behind its name tells it; a name in two places is looked at
+    more closely.
+    """
+    for name, value in columns.items():
         kind = type(value)
-        if kind is float or (kind is dict and _holds_a_float(value)):
+        if kind is float and {*_numbers_behind(name)(line)} != {repr(value).encode()}:
+            return True
+        if kind is dict and _writes_otherwise(line, value):
             return True
     return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _numbers_behind(name: str) -> Callable[[bytes], list[bytes]]:
+    key = re.escape(json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    return re.compile(key + rb"\s*:\s*([-+.0-9eE]+)").findall
 
 
 def _without_bom(file: BinaryIO) -> Iterator[bytes]:

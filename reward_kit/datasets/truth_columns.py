@@ -6,6 +6,7 @@ Which columns hold the truth is told by their names alone, so that a row keeps i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -48,10 +49,8 @@ def without_truth(columns: Columns, also: Collection[str] = (), *, answered: boo
 
     What an assistant says at the end of a conversation is not asked either; nor, if `answered`, what its tools say.
     """
-    names = {*_SAYS, *_ANSWERS, *(name for needed, tests in _TESTS if needed <= columns.keys() for name in tests)}
-    if columns.keys().isdisjoint(_SAYS) and not _says(columns.get("reward_model")):
-        names.update(_CANDIDATES)
-    rest = {name: value for name, value in columns.items() if name not in also and name.lower() not in names}
+    truths = _truths_among(tuple(columns), says=_says(columns.get("reward_model")))
+    rest = {name: value for name, value in columns.items() if name not in truths and name not in also}
     for name in _NESTED:
         if name in rest:
             rest[name] = _without_nested(rest[name], {*_SAYS, *_ANSWERS})
@@ -60,6 +59,18 @@ def without_truth(columns: Columns, also: Collection[str] = (), *, answered: boo
         if inner and isinstance(rest.get(first), Mapping):
             rest[first] = _without_path(rest[first], inner)
     return _without_last_answer(rest, whole=answered)
+
+
+@functools.lru_cache(maxsize=1024)
+def _truths_among(columns: tuple[str, ...], *, says: bool) -> frozenset[str]:
+    """The columns that hold the ground truth by their names; rows of a dataset have the same, so this is kept.
+
+    `says`: something inside of a column says what is right.
+    """
+    names = {*_SAYS, *_ANSWERS, *(name for needed, tests in _TESTS if needed <= {*columns} for name in tests)}
+    if not says and not {*columns}.intersection(_SAYS):
+        names.update(_CANDIDATES)
+    return frozenset(name for name in columns if name.lower() in names)
 
 
 def _says(rule: Any) -> bool:
@@ -88,13 +99,11 @@ def _without_path(value: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 def _without_last_answer(columns: Columns, *, whole: bool) -> Columns:
     """The row without the assistant's turns at the end of its conversation; `whole`: without all after the question."""
-    cut = dict(columns)
     for name in ("messages", "prompt", "conversations"):
-        turns = cut.get(name)
+        turns = columns.get(name)
         if isinstance(turns, list) and turns and all(isinstance(turn, Mapping) for turn in turns):
-            cut[name] = turns[: _end_of_question(turns, whole=whole)]
-            break
-    return cut
+            return {**columns, name: turns[: _end_of_question(turns, whole=whole)]}
+    return columns
 
 
 def _end_of_question(turns: list[Mapping[str, Any]], *, whole: bool) -> int:
