@@ -123,6 +123,24 @@ def test_a_head_of_another_kind_is_refused(server: Server, data: bytes, status: 
     assert server.is_fine()
 
 
+TWICE = {
+    "at the top": b'{"messages": [], "ground_truth": "4", "ground_truth": "5"}',
+    "nested": b'{"messages": [{"role": "user", "content": "a", "content": "b"}]}',
+    "in kwargs": b'{"messages": [], "kwargs": {"a": {"b": 1, "b": 1}}}',
+    "escaped": b'{"messages": [], "a": 1, "\\u0061": 2}',
+    "beside an escaped quote": b'{"messages": [], "x": "\\u0022", "a": "", "a": ""}',
+    "beside a wide integer": b'{"messages": [], "x": 1180591620717411303424, "a": 1, "a": 1}',
+}
+
+
+@pytest.mark.parametrize("body", TWICE.values(), ids=TWICE)
+@pytest.mark.parametrize("path", ["/evaluate", "/evaluate/batch"])
+def test_a_key_that_stands_twice_is_refused(server: Server, body: bytes, path: str) -> None:
+    found = server.post(path, body if path == "/evaluate" else b'{"items": [' + body + b"]}")
+    assert found.status == 400
+    assert "stands twice in one object" in found.json["detail"]
+
+
 def test_a_hundred_megabytes_are_not_read(server: Server) -> None:
     """Not even a small part of them, in one piece or in chunks, however they are announced."""
     before = memory()
