@@ -79,7 +79,7 @@ class Ledger:
     called_for: int | None = None
     """Answers that the samples or rows gone through so far call for; None where there are none but the rollouts."""
     results_journal: Journal | None = None
-    """The results, to look up what some were judged by; None where nothing was judged yet."""
+    """The results, to look up what samples they are of; None where they are of what a second file has of the samples."""
     _positions: DigestMap = field(default_factory=DigestMap)
 
     def position_of(self, head: Head) -> int:

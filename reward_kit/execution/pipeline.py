@@ -227,7 +227,10 @@ class EvaluationPipeline:
                 directory = RunDirectory.seen_from_outside(free_place(place)) if claim is rollouts else directory
         config = _with_output_dir(self.config, directory.path)
         with within_scope(lambda: directory.noted(_CACHE_SCOPE) or ""):
-            return make_plan(config, workload, reward, self._client, retry_failed=self._retry_failed, anew=anew)
+            return make_plan(
+                config, workload, reward, self._client,
+                retry_failed=self._retry_failed, anew=anew, by_content=self._judges_samples,
+            )  # fmt: skip
 
     async def _enter(
         self, directory: RunDirectory, workload: Workload, reward: Rewards | None, *, has_every_answer: bool
@@ -412,8 +415,13 @@ class EvaluationPipeline:
             results.index() if results is not None else JournalIndex(),
             whole_groups=reward is not None and reward.judge_groups,
             scoring=reward is not None,
-            results_journal=results,
+            results_journal=results if self._judges_samples else None,
         )
+
+    @property
+    def _judges_samples(self) -> bool:
+        """Whether what is judged is the samples themselves, and not what a second file has of them."""
+        return self._vocabulary.projection is None
 
     def _rollouts_path(self) -> Path | None:
         if self._rollouts is not None:

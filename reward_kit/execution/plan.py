@@ -102,8 +102,12 @@ def make_plan(
     *,
     retry_failed: bool = False,
     anew: bool = False,
+    by_content: bool = True,
 ) -> Plan:
-    """Walk through what is owed, asking only the journals and the cache. `anew`: as if nothing were judged yet."""
+    """Walk through what is owed, asking only the journals and the cache. `anew`: as if nothing were judged yet.
+
+    `by_content`: what was judged of a sample with another ground truth is owed again.
+    """
     directory = Path(config.output.output_dir)
     with contextlib.ExitStack() as files:
         rollouts = _existing(files, Path(config.rollouts_file or directory / ROLLOUTS))
@@ -115,7 +119,7 @@ def make_plan(
             whole_groups=reward is not None and reward.judge_groups,
             retry_failed=retry_failed,
             scoring=reward is not None,
-            results_journal=results,
+            results_journal=results if by_content else None,
         )
         cache = _cache(files, config, client) if workload.needs_model else None
         batched = workload.needs_model and config.generation.transport == "batch"
