@@ -79,7 +79,7 @@ class Ledger:
     called_for: int | None = None
     """Answers that the samples or rows gone through so far call for; None where there are none but the rollouts."""
     results_journal: Journal | None = None
-    """The results, to look up what samples they are of; None where they are of what a second file has of the samples."""
+    """The results, to look up their samples; None where a second file has samples of its own, which are judged."""
     _positions: DigestMap = field(default_factory=DigestMap)
 
     def position_of(self, head: Head) -> int:
