@@ -47,10 +47,12 @@ if TYPE_CHECKING:
     from reward_kit.resources import create_llm_resource
     from reward_kit.reward_function import RewardFunction, reward_function
     from reward_kit.rewards.math import answers_match
+    from reward_kit.typed_interface import BelowFolder, Operator
 
 __all__ = [
     "AnswersFailedError",
     "AuthError",
+    "BelowFolder",
     "Completion",
     "ConfigError",
     "DatasetError",
@@ -61,6 +63,7 @@ __all__ = [
     "Message",
     "MetricResult",
     "MissingExtraError",
+    "Operator",
     "PipelineConfig",
     "Record",
     "RewardFunction",
@@ -88,6 +91,7 @@ __all__ = [
 _HOMES = {
     "AnswersFailedError": "reward_kit.errors",
     "AuthError": "reward_kit.errors",
+    "BelowFolder": "reward_kit.typed_interface",
     "Completion": "reward_kit.models",
     "ConfigError": "reward_kit.errors",
     "DatasetError": "reward_kit.errors",
@@ -98,6 +102,7 @@ _HOMES = {
     "Message": "reward_kit.models",
     "MetricResult": "reward_kit.models",
     "MissingExtraError": "reward_kit.errors",
+    "Operator": "reward_kit.typed_interface",
     "PipelineConfig": "reward_kit.config_models",
     "Record": "reward_kit.models",
     "RewardFunction": "reward_kit.reward_function",

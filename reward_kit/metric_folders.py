@@ -9,16 +9,14 @@ never a zero in the mean.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from reward_kit.errors import ConfigError, RewardError
-from reward_kit.models import EvaluateResult, MetricResult
-from reward_kit.reward_call import run_blocking
-from reward_kit.reward_function import RewardFunction
+from reward_kit.models import EvaluateResult, MetricResult, Rollout
+from reward_kit.reward_call import RewardCall, run_blocking
 
 __all__ = ["by_metrics", "check_folder", "named_folders"]
 
@@ -57,11 +55,11 @@ def check_folder(folder: Path) -> Path:
 
 def by_metrics(rewards: Mapping[str, str], params: Mapping[str, Any] | None = None) -> Callable[..., EvaluateResult]:
     """One reward that judges by several, given by their import paths; `params` reach each of them."""
-    loaded: dict[str, RewardFunction] = {}
+    loaded: dict[str, RewardCall] = {}
 
     def evaluate(messages: list[dict[str, Any]], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
         if not loaded:  # where it runs
-            loaded.update({name: RewardFunction(func_path=path, **(params or {})) for name, path in rewards.items()})
+            loaded.update({name: _loaded(path, params) for name, path in rewards.items()})
         return _together(
             {name: _judged(name, reward, messages, ground_truth, kwargs) for name, reward in loaded.items()}
         )
@@ -69,13 +67,20 @@ def by_metrics(rewards: Mapping[str, str], params: Mapping[str, Any] | None = No
     return evaluate
 
 
+def _loaded(path: str, params: Mapping[str, Any] | None) -> RewardCall:
+    call = RewardCall(path, params)
+    if call.mode == "batch":
+        raise ConfigError(f"The metric {call.name!r} judges all answers of a sample at once. Give one that judges one.")
+    return call
+
+
 def _judged(
-    name: str, reward: RewardFunction, messages: list[dict[str, Any]], ground_truth: Any, kwargs: Mapping[str, Any]
+    name: str, call: RewardCall, messages: list[dict[str, Any]], ground_truth: Any, columns: Mapping[str, Any]
 ) -> EvaluateResult:
     try:
-        result = reward(messages, ground_truth, **kwargs)
-        if inspect.iscoroutine(result):
-            result = run_blocking(result)
+        truth = messages[:-1] if ground_truth is None else ground_truth
+        arguments = call.arguments_of([Rollout.of_conversation(messages, truth, columns)])
+        result = run_blocking(call.call_async(arguments)) if call.is_async else call.call(arguments)
     except Exception as error:
         raise RewardError(f"The metric {name!r} could not judge: {type(error).__name__}: {error}") from error
     assert isinstance(result, EvaluateResult)

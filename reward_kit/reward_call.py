@@ -251,6 +251,11 @@ class RewardCall:
         return self.wants(name) and name in self._required
 
     @property
+    def operators(self) -> frozenset[str]:
+        """The parameters that only the params may fill, and do not."""
+        return self._operators
+
+    @property
     def takes_any(self) -> bool:
         """Whether it is handed every column, and not only those that it names."""
         return self._takes_any
@@ -272,9 +277,10 @@ class RewardCall:
         """Why these columns cannot be had, in a sentence: one of them names what only the operator may choose."""
         for name in self._operators.intersection(columns) - NOT_COLUMNS:
             if columns[name] is not None:
+                setting = f"the section `{name}`" if name in RESOURCES else f"`reward.params.{name}`"
                 return (
                     f"The data give {name!r}, which reward {self.name!r} takes from its operator alone, because it "
-                    f"chooses what runs or is opened here. Set `reward.params.{name}`, or rename the column."
+                    f"chooses what runs, is opened or is paid for here. Set {setting}, or rename the column."
                 )
         return None
 

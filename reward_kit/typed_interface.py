@@ -8,6 +8,7 @@ The signature is read once, when the function is decorated; a call costs a few m
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import math
@@ -38,6 +39,7 @@ from reward_kit.models import EvaluateResult, Message
 from reward_kit.process_resources import ProcessResources, Resource
 
 __all__ = [
+    "OPERATORS",
     "BelowFolder",
     "EvaluationMode",
     "Marks",
@@ -97,6 +99,9 @@ Operator: TypeAlias = Annotated[T, _OperatorsAlone()]
 So is marked what chooses code, a command, a file or an address on the machine that judges, or a model that is paid for.
 No column of a dataset, no field of a request and no fact of the answer ever fills it, whoever the caller is.
 """
+
+OPERATORS: Any = Annotated[Any, _OperatorsAlone()]
+"""`Operator[Any]` as a value, for a signature that is put together while the program runs."""
 
 
 class RewardContractError(RewardError, ValueError):
@@ -312,7 +317,7 @@ class Marks(NamedTuple):
     """Who may fill a reward's parameters, where that is not everybody."""
 
     operators: frozenset[str] = frozenset()
-    """Parameters that only the params fill: those marked `Operator`."""
+    """Parameters that only the params fill: those marked `Operator`, and the folders that a `BelowFolder` names."""
     below: Mapping[str, BelowFolder] = {}
     """Parameters that data may fill with a path below a folder of the operator's."""
 
@@ -327,20 +332,55 @@ def marks_of(func: Callable[..., Any]) -> Marks:
                 below[name] = mark
             else:
                 operators.add(name)
-    return Marks(frozenset(operators), below)
+    folders = {mark.folder for mark in below.values()}
+    return Marks(frozenset(operators | folders), {n: mark for n, mark in below.items() if n not in operators})
 
 
 def resolved_annotation(func: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     """The annotation of one parameter; one that names what only type checkers import stays a string."""
     hint = parameter.annotation
+    if isinstance(hint, typing.ForwardRef):
+        hint = hint.__forward_arg__
     if not isinstance(hint, str):
         return hint
     whole = _whole(func)
     target = inspect.unwrap(whole if inspect.isroutine(whole) else type(whole).__call__)
+    known = dict(getattr(target, "__globals__", {}))
     try:
-        return eval(hint, dict(getattr(target, "__globals__", {})))  # as Python does without the future import
+        return eval(hint, known)  # as Python does without the future import
     except (NameError, TypeError, AttributeError, SyntaxError):
-        return Annotated[Any, _OperatorsAlone()] if _OPERATORS_NAME.search(hint) else hint
+        return OPERATORS if _may_be_marked(hint, known) else hint
+
+
+def _may_be_marked(hint: str, known: Mapping[str, Any]) -> bool:
+    """Whether an annotation that cannot be resolved has a mark in what can be; if so, only the params fill it."""
+    if _MARK_NAME.search(hint):
+        return True
+    try:
+        return bool(_marks_in(eval(hint, {}, _Known(known))))
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        return False
+
+
+class _Known(dict[str, Any]):
+    """Names of types, in which one that is not there stands for any type."""
+
+    def __missing__(self, name: str) -> Any:
+        return vars(builtins).get(name, _AnyType)
+
+
+class _Accepting(type):
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return cls
+
+    def __getitem__(cls, _: Any) -> Any:
+        return cls
+
+
+class _AnyType(metaclass=_Accepting):
+    """What an unknown name stands for: `Unknown`, `unknown.Type`, `Unknown[int]`."""
 
 
 def takes_number(func: Callable[..., Any], parameter: inspect.Parameter) -> bool:
@@ -360,13 +400,17 @@ def _is_number(hint: Any) -> bool:
 
 
 _NUMBER_NAME = re.compile(r"(?<!\[)\b(int|float|bool)\b")
-_OPERATORS_NAME = re.compile(r"\bOperator\s*\[")
+_MARK_NAME = re.compile(r"\b(Operator\s*\[|BelowFolder\s*\()")
 
 
 def _marks_in(hint: Any) -> list[_OperatorsAlone | BelowFolder]:
     """The marks anywhere in a type, such as in one choice of a union."""
+    if isinstance(hint, str | typing.ForwardRef):
+        text = hint if isinstance(hint, str) else hint.__forward_arg__
+        return [_OperatorsAlone()] if _MARK_NAME.search(text) else []
     own = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, _OperatorsAlone | BelowFolder)]
-    return [*own, *(mark for part in typing.get_args(hint) if part is not hint for mark in _marks_in(part))]
+    parts = [*typing.get_args(hint), getattr(hint, "__value__", None)]  # the latter: of `type X = …`
+    return [*own, *(mark for part in parts if part is not None and part is not hint for mark in _marks_in(part))]
 
 
 def _mentions(hint: Any, *kinds: type) -> bool:

@@ -162,7 +162,10 @@ PURPOSES: dict[str, dict[str, tuple[str, str]]] = {
         "ioi_cpp_code_reward": ("C++ programs: the share of tests that pass", "`ground_truth`: tests"),
         "binary_cpp_code_reward": ("C++ programs that must pass enough tests", "`ground_truth`: tests"),
         "shell_reward": ("a shell command and what it leaves behind", "`success_condition`, `setup_commands`"),
-        "sql_reward": ("the rows that a query gives", "`ground_truth`: the query, `database`"),
+        "sql_reward": (
+            "the rows that a query gives",
+            "`ground_truth`: the query; `database`, where `database_folder` is set",
+        ),
     },
     "Tool calls and JSON": {
         "exact_tool_match_reward": ("the right calls with the right arguments", "`ground_truth`, `tools`"),
@@ -236,6 +239,7 @@ def _reward(entry: RewardEntry) -> str:
         "Metrics": entry.metrics,
         "Needs": "; ".join(entry.needs),
         "Handed by a run": ", ".join(f"`{name}`" for name in entry.resources),
+        "Set by params alone": ", ".join(f"`{name}`" for name in entry.operators),
         "Cost": entry.cost,
         "Does not detect": entry.does_not_detect,
     }

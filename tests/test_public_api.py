@@ -16,6 +16,7 @@ import reward_kit
 NAMES = {
     "AnswersFailedError",
     "AuthError",
+    "BelowFolder",
     "Completion",
     "ConfigError",
     "DatasetError",
@@ -26,6 +27,7 @@ NAMES = {
     "Message",
     "MetricResult",
     "MissingExtraError",
+    "Operator",
     "PipelineConfig",
     "Record",
     "RewardFunction",

@@ -16,7 +16,7 @@ from typing import Any
 from reward_kit.errors import ConfigError
 from reward_kit.models import EvaluateResult, Message, Rollout
 from reward_kit.reward_call import MADE_WITH, RESOURCES, Arguments, RewardCall, run_blocking
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import OPERATORS, Operator, reward_function
 
 __all__ = ["RecordedResource", "task_reward"]
 
@@ -39,7 +39,7 @@ class RecordedResource:
 
 @reward_function
 def task_reward(
-    messages: list[Message], ground_truth: Any = None, *, reward: str, facts: Any = None, **kwargs: Any
+    messages: list[Message], ground_truth: Any = None, *, reward: Operator[str], facts: Any = None, **kwargs: Any
 ) -> EvaluateResult:
     """The verdict of a task's own reward. `reward` is its import path; `facts` are what its world said in the end."""
     made = _made_with({"reward": reward})
@@ -103,10 +103,11 @@ def _resources(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _signature(call: RewardCall) -> inspect.Signature:
-    """What the whole asks for: the rollout, and the resources that the task's reward asks for."""
+    """What the whole asks for: the rollout, the resources of the task's reward, and what no column of it may fill."""
     kind = inspect.Parameter.KEYWORD_ONLY
-    names = ["rollout", *(name for name in RESOURCES if call.wants(name))]
-    asked = [inspect.Parameter(name, kind, default=None) for name in names]
+    names = {"rollout", *(name for name in RESOURCES if call.wants(name))} - call.operators
+    asked = [inspect.Parameter(name, kind, default=None) for name in sorted(names)]
+    asked += [inspect.Parameter(n, kind, default=None, annotation=OPERATORS) for n in sorted(call.operators)]
     either = inspect.Parameter.POSITIONAL_OR_KEYWORD
     first = [
         inspect.Parameter("messages", either, annotation=list[Message]),

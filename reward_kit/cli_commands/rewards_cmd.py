@@ -92,6 +92,7 @@ def _parts(entry: RewardEntry) -> list[str]:
         "Metrics": entry.metrics,
         "Needs": "; ".join(need + " (not here)" * (need in missing) for need in entry.needs),
         "Handed by a run": ", ".join(entry.resources),
+        "Set by params alone": ", ".join(entry.operators),
         "Cost": entry.cost,
         "Does not detect": entry.does_not_detect,
     }

@@ -20,7 +20,7 @@ from typing import Any
 from reward_kit.errors import ConfigError
 from reward_kit.integrations.shim import literal
 from reward_kit.reward_call import RewardCall
-from reward_kit.typed_interface import name_of
+from reward_kit.typed_interface import marks_of, name_of
 
 __all__ = ["AVAILABLE", "python_grader"]
 
@@ -62,6 +62,16 @@ class EvaluateResult(_Fields):
 
 def reward_function(function=None, **options):
     return function if function is not None else (lambda function: function)
+
+
+class Operator:
+    def __class_getitem__(cls, kind):
+        return kind
+
+
+class BelowFolder:
+    def __init__(self, folder):
+        self.folder = folder
 """
 
 _GRADE = """
@@ -69,7 +79,7 @@ def grade(sample, item):
     asked = item.get("messages") or []
     answer = {"role": "assistant", "content": sample.get("output_text") or "", "tool_calls": sample.get("output_tools")}
     messages = [Message(**turn) for turn in (*asked, answer)]
-    columns = {name: value for name, value in item.items() if name not in ("messages", "ground_truth")}
+    columns = {name: value for name, value in item.items() if name not in %(withheld)r}
     truth = item.get("ground_truth", item.get("reference_answer"))
     result = %(name)s(messages=messages, ground_truth=truth, **{**columns, **%(params)s})
     if isinstance(result, (int, float)):
@@ -89,7 +99,9 @@ def python_grader(
     if call.is_async or call.mode == "batch" or not inspect.isfunction(function):
         raise ConfigError(f"{call.name!r} cannot be exported: a grader is a plain function that judges one answer.")
     source = _standing_alone(function, call.name)
-    grade = _GRADE % {"name": function.__name__, "params": literal(dict(params or {}))}
+    marks = marks_of(call.func)
+    withheld = sorted({"messages", "ground_truth", *marks.operators, *marks.below})
+    grade = _GRADE % {"name": function.__name__, "params": literal(dict(params or {})), "withheld": withheld}
     text = f"from __future__ import annotations\n{_STAND_INS}\n\n{source}\n\n{grade}"
     return {"type": "python", "name": name or name_of(call.func), "source": text}
 
@@ -131,7 +143,7 @@ def _imported(node: ast.stmt) -> list[str]:
     return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
 
 
-_REPLACED = frozenset({"Message", "MetricResult", "EvaluateResult", "reward_function"})
+_REPLACED = frozenset({"BelowFolder", "EvaluateResult", "Message", "MetricResult", "Operator", "reward_function"})
 
 
 def _check_ours(node: ast.stmt, name: str) -> None:

@@ -10,7 +10,7 @@ from reward_kit.mathematics.form import left_undone
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.verdicts import check, last_reply, no_verdict, quoted, wrong
 from reward_kit.rewards.math import answers_match, final_answer, right_answer
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["accuracy_reward", "compare_math_expressions", "extract_math_expression", "normalize_text"]
 
@@ -19,8 +19,8 @@ __all__ = ["accuracy_reward", "compare_math_expressions", "extract_math_expressi
 def accuracy_reward(
     messages: list[Message],
     ground_truth: Any = None,
-    extract_fn: Callable[[str], str] | None = None,
-    compare_fn: Callable[[str, str], float] | None = None,
+    extract_fn: Operator[Callable[[str], str] | None] = None,
+    compare_fn: Operator[Callable[[str, str], float] | None] = None,
     accept_unevaluated: bool = False,
     **kwargs: Any,
 ) -> EvaluateResult:

@@ -11,7 +11,7 @@ from reward_kit.rewards._support.parameters import number
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
 from reward_kit.rewards.accuracy import accuracy_reward
 from reward_kit.rewards.length import CORRECT, TokenMethod, cosine_between, count_tokens, within_unit
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["cosine_scaled_accuracy_length_reward"]
 
@@ -20,8 +20,8 @@ __all__ = ["cosine_scaled_accuracy_length_reward"]
 def cosine_scaled_accuracy_length_reward(  # noqa: PLR0913, PLR0917 - inherited
     messages: list[Message],
     ground_truth: Any = None,
-    extract_fn: Callable[[str], str] | None = None,
-    compare_fn: Callable[[str, str], float] | None = None,
+    extract_fn: Operator[Callable[[str], str] | None] = None,
+    compare_fn: Operator[Callable[[str, str], float] | None] = None,
     max_length: int = 1000,
     min_value_wrong: float = 0.0,
     max_value_wrong: float = 0.3,

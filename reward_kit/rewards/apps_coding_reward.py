@@ -22,7 +22,7 @@ from reward_kit.rewards._code.runner import (
 )
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, wrong
 from reward_kit.sandbox.isolated_python import IsolatedPython
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["evaluate_apps_solution"]
 
@@ -35,8 +35,8 @@ def evaluate_apps_solution(
     *,
     max_memory_mb: int = 512,
     tolerance: float = 0.0,
-    special_judge: Judge | str | None = None,
-    python: str | None = None,
+    special_judge: Operator[Judge | str | None] = None,
+    python: Operator[str | None] = None,
     isolated_python: IsolatedPython | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:

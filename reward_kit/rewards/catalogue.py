@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.reward_call import RESOURCES, mode_of, wants
 from reward_kit.reward_names import library_rewards, plugin_rewards, reward_path
-from reward_kit.typed_interface import Mode, is_async, name_of, signature_of
+from reward_kit.typed_interface import Mode, is_async, marks_of, name_of, signature_of
 from reward_kit.utils.module_loader import load_function
 
 __all__ = ["RewardEntry", "describe", "entries", "library_entries", "unmet_needs"]
@@ -40,6 +40,8 @@ class RewardEntry(NamedTuple):
     """Its parameters with their defaults, without annotations and without its resources."""
     resources: tuple[str, ...]
     """What a run hands to it because it names it."""
+    operators: tuple[str, ...]
+    """The parameters that only `reward.params` fills, and no column or request."""
     summary: str
     """What the score means, in one sentence."""
     details: str
@@ -95,6 +97,7 @@ def _entry(name: str, path: str, func: Callable[..., Any]) -> RewardEntry:
         is_async=is_async(func),
         signature=_signature(func),
         resources=tuple(name for name in RESOURCES if wants(func, name)),
+        operators=tuple(sorted(marks_of(func).operators.difference(RESOURCES))),
         summary=" ".join(summary.split()),
         details="\n\n".join(details),
         metrics=labels.get("Metrics", ""),

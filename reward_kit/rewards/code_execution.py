@@ -33,7 +33,7 @@ from reward_kit.rewards._code.runner import (
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.sandbox.isolated_python import IsolatedPython
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = [
     "compare_outputs",
@@ -119,7 +119,7 @@ def local_code_execution_reward(  # noqa: PLR0913 - each is the inherited signat
     whitespace: Whitespace = "tokens",
     tolerance: float = 0.0,
     *,
-    python: str | None = None,
+    python: Operator[str | None] = None,
     sandbox: OpenSandbox | None = None,
     isolated_python: IsolatedPython | None = None,
     **kwargs: Any,
@@ -152,7 +152,7 @@ def e2b_code_execution_reward(
     ground_truth: str | None = None,
     language: str = "python",
     timeout: float = 30,
-    api_key: str | None = None,
+    api_key: Operator[str | None] = None,
     similarity_credit: bool = False,
     **kwargs: Any,
 ) -> EvaluateResult:
@@ -224,7 +224,7 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     ground_truth: Any = None,
     language: str = "python",
     timeout: float = 30,
-    environment: Environment = "local",
+    environment: Operator[Environment] = "local",
     function_to_call: str | None = None,
     *,
     entry_point: str | None = None,
@@ -232,11 +232,11 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     max_memory_mb: int = 512,
     whitespace: Whitespace = "tokens",
     tolerance: float = 0.0,
-    special_judge: Judge | str | None = None,
-    python: str | None = None,
+    special_judge: Operator[Judge | str | None] = None,
+    python: Operator[str | None] = None,
     sandbox: OpenSandbox | None = None,
     isolated_python: IsolatedPython | None = None,
-    api_key: str | None = None,
+    api_key: Operator[str | None] = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """The share of tests that the code in the answer passes.

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -28,7 +28,7 @@ from reward_kit.errors import ConfigError, ItemError, RewardError
 from reward_kit.models import EvaluateResult, Message, MetricResult, Rollout
 from reward_kit.reward_call import MADE_WITH, RESOURCES, RewardCall, run_blocking
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
-from reward_kit.typed_interface import name_of, reward_function
+from reward_kit.typed_interface import OPERATORS, Operator, name_of, reward_function
 from reward_kit.utils.tasks import together
 
 __all__ = ["composite", "composite_reward"]
@@ -41,7 +41,7 @@ _DEFAULT_SECONDS = 60.0
 
 @reward_function
 def composite_reward(
-    messages: list[Message], ground_truth: Any = None, *, parts: Any, how: How = "weighted_sum", **kwargs: Any
+    messages: list[Message], ground_truth: Any = None, *, parts: Operator[Any], how: How = "weighted_sum", **kwargs: Any
 ) -> EvaluateResult:
     """The score of several rewards together.
 
@@ -185,15 +185,17 @@ def _without(*outcomes: PartOutcome) -> RewardError:
     return error
 
 
-def _signature(parts: Iterable[Part]) -> inspect.Signature:
-    """The rollout, from which each part is called, and the resources that parts ask for."""
+def _signature(parts: Sequence[Part]) -> inspect.Signature:
+    """The rollout, from which each part is called, the resources that parts ask for, and what no column may fill."""
     wanted = [name for name in RESOURCES if any(part.call.wants(name) for part in parts)]
+    operators = {name for part in parts for name in part.call.operators}
     kind = inspect.Parameter
     return inspect.Signature(
         [
             kind("messages", kind.POSITIONAL_OR_KEYWORD, annotation=list[Message]),
             kind("ground_truth", kind.POSITIONAL_OR_KEYWORD, default=None),
-            *(kind(name, kind.KEYWORD_ONLY, default=None) for name in ("rollout", *wanted)),
+            *(kind(name, kind.KEYWORD_ONLY, default=None) for name in ("rollout", *wanted) if name not in operators),
+            *(kind(name, kind.KEYWORD_ONLY, default=None, annotation=OPERATORS) for name in sorted(operators)),
             kind("kwargs", kind.VAR_KEYWORD),
         ]
     )

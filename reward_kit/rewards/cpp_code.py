@@ -14,7 +14,7 @@ from reward_kit.rewards._code.runner import Tested, Where, load_judge, not_judge
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
 from reward_kit.rewards.code_execution import extract_code_blocks
 from reward_kit.sandbox.contract import OpenSandbox
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = [
     "add_c_includes", "add_cpp_includes", "binary_cpp_code_reward", "extract_code_blocks", "ioi_cpp_code_reward",
@@ -32,7 +32,7 @@ def ioi_cpp_code_reward(
     memory_limit: int = 512 * _MEGABYTE,
     *,
     tolerance: float = 0.0,
-    special_judge: Judge | str | None = None,
+    special_judge: Operator[Judge | str | None] = None,
     sandbox: OpenSandbox | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:
@@ -68,7 +68,7 @@ def binary_cpp_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     pass_threshold: float = 0.99,
     *,
     tolerance: float = 0.0,
-    special_judge: Judge | str | None = None,
+    special_judge: Operator[Judge | str | None] = None,
     sandbox: OpenSandbox | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:

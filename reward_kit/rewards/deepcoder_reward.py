@@ -21,7 +21,7 @@ from reward_kit.rewards._code.runner import (
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
 from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.sandbox.isolated_python import IsolatedPython
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["deepcoder_code_reward"]
 
@@ -32,7 +32,7 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     ground_truth: Any = None,
     language: str = "python",
     timeout: float = 10,
-    environment: Environment = "local",
+    environment: Operator[Environment] = "local",
     target_function: str | None = None,
     *,
     entry_point: str | None = None,
@@ -40,11 +40,11 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     prompt: str | None = None,
     max_memory_mb: int = 512,
     tolerance: float = 0.0,
-    special_judge: Judge | str | None = None,
-    python: str | None = None,
+    special_judge: Operator[Judge | str | None] = None,
+    python: Operator[str | None] = None,
     sandbox: OpenSandbox | None = None,
     isolated_python: IsolatedPython | None = None,
-    api_key: str | None = None,
+    api_key: Operator[str | None] = None,
     **kwargs: Any,
 ) -> EvaluateResult:
     """1.0 if the code in the answer passes all tests, else 0.0; it stops at the first test that fails.

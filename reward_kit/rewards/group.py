@@ -18,7 +18,7 @@ from reward_kit.rewards._judging.pairings import pairings
 from reward_kit.rewards._judging.prompts import answer_of, question_of
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.rewards.math import answers_match
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 from reward_kit.utils.tasks import together
 
 __all__ = ["majority_vote_reward", "relative_length_reward", "tournament_reward"]
@@ -96,10 +96,10 @@ def _vote(agreement: float, share: float, named: str, *, won: bool) -> EvaluateR
 async def tournament_reward(
     rollouts_messages: list[list[Message]],
     *,
-    judge: Any,
+    judge: Operator[Any],
     rubric: str | None = None,
-    games: int = 4,
-    votes: int = 1,
+    games: Operator[int] = 4,
+    votes: Operator[int] = 1,
     **kwargs: Any,
 ) -> list[EvaluateResult]:
     """The share of its games that each rollout wins against others of its sample, a tie counting half.
@@ -166,8 +166,8 @@ def relative_length_reward(
     rollouts_messages: list[list[Message]],
     ground_truth: Any = None,
     *,
-    verifier: Callable[..., Any] | str | None = None,
-    verifier_params: dict[str, Any] | None = None,
+    verifier: Operator[Callable[..., Any] | str | None] = None,
+    verifier_params: Operator[dict[str, Any] | None] = None,
     pass_threshold: float = 1.0,
     **kwargs: Any,
 ) -> list[EvaluateResult]:

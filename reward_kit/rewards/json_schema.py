@@ -15,7 +15,7 @@ from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.reward_call import run_blocking
 from reward_kit.rewards._support.schemas import Outline, SchemaProblem, Violation, outline_of, violations
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["json_schema_reward", "json_schema_reward_with_llm_judge"]
 
@@ -86,9 +86,9 @@ def json_schema_reward_with_llm_judge(  # noqa: PLR0913, PLR0917 - an inherited 
     json_content: Any = None,
     expected_schema: Any = None,
     expected_behavior: str | None = None,
-    openai_api_key: str | None = None,
-    model: Any = "gpt-4o-mini",
-    temperature: float = 0.0,
+    openai_api_key: Operator[str | None] = None,
+    model: Operator[Any] = "gpt-4o-mini",
+    temperature: Operator[float] = 0.0,
     weights: Mapping[str, float] | None = None,
     **kwargs: Any,
 ) -> EvaluateResult:

@@ -18,7 +18,7 @@ from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._judging.asking import Comparison, Grade, as_asker, compare_answers, grade_answer
 from reward_kit.rewards._judging.prompts import answer_of, question_of
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["Comparison", "Grade", "compare", "grade", "judge_reward", "pairwise_judge_reward"]
 
@@ -34,11 +34,11 @@ _SHOWN = 500
 async def judge_reward(
     messages: list[Message],
     *,
-    judge: Any,
+    judge: Operator[Any],
     rubric: str | None = None,
     ground_truth: Any = None,
     scale: Sequence[int] = (0, 10),
-    votes: int = 1,
+    votes: Operator[int] = 1,
     **kwargs: Any,
 ) -> EvaluateResult:
     """The grade a model gives the last message, from 0.0 to 1.0.
@@ -85,10 +85,10 @@ async def judge_reward(
 async def pairwise_judge_reward(
     messages: list[Message],
     *,
-    judge: Any,
+    judge: Operator[Any],
     ground_truth: Any = None,
     rubric: str | None = None,
-    votes: int = 1,
+    votes: Operator[int] = 1,
     **kwargs: Any,
 ) -> EvaluateResult:
     """1.0 if a model finds the last message better than the ground truth's answer, 0.5 for a tie, 0.0 if worse.

@@ -27,7 +27,7 @@ from reward_kit.rewards._support.lean import (
 )
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.sandbox.contract import Sandbox
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = [
     "deepseek_huggingface_prover_benchmark",
@@ -57,7 +57,7 @@ async def lean_proof_reward(
     statement: str,
     sandbox: Callable[..., AbstractAsyncContextManager[Sandbox]],
     header: str = "",
-    lean: str = "lean",
+    lean: Operator[str] = "lean",
     seconds: float = 300.0,
     allowed_axioms: Collection[str] = _USUAL_AXIOMS,
     **kwargs: Any,

@@ -14,7 +14,7 @@ from reward_kit.models import EvaluateResult, Failure, Message, MetricResult
 from reward_kit.rewards._judging.asking import as_asker
 from reward_kit.rewards._support.parameters import one_of
 from reward_kit.rewards._support.verdicts import last_reply, no_reply, no_verdict
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["reward_model_reward"]
 
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"(?:[\w ]{1,30}[:=])?\s*(-?\d{1,30}(?:\.\d{1,30})?(?:[eE][
 
 @reward_function(timeout=_SECONDS)
 async def reward_model_reward(
-    messages: list[Message], *, judge: Any, transform: Literal["none", "sigmoid"] = "none", **kwargs: Any
+    messages: list[Message], *, judge: Operator[Any], transform: Literal["none", "sigmoid"] = "none", **kwargs: Any
 ) -> EvaluateResult:
     """The score that a reward model gives the conversation, as it is, or its sigmoid.
 

@@ -13,7 +13,7 @@ from reward_kit.models import EvaluateResult, Failure, Message, MetricResult
 from reward_kit.rewards._judging.asking import Asker, as_asker
 from reward_kit.rewards._support.references import reference_texts
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["embedding_similarity_reward"]
 
@@ -24,7 +24,7 @@ _LONGEST = 200_000
 
 @reward_function(timeout=_SECONDS)
 async def embedding_similarity_reward(
-    messages: list[Message], *, judge: Any, ground_truth: Any = None, **kwargs: Any
+    messages: list[Message], *, judge: Operator[Any], ground_truth: Any = None, **kwargs: Any
 ) -> EvaluateResult:
     """The cosine of the embeddings of the last message and of the ground truth, from 0.0 to 1.0.
 

@@ -10,7 +10,7 @@ from reward_kit.rewards._judging.asking import as_asker, classify_answer
 from reward_kit.rewards._judging.prompts import answer_of, question_of
 from reward_kit.rewards._support.references import as_text
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["simpleqa_reward"]
 
@@ -32,7 +32,7 @@ already says need not be said again. Slips in the spelling of a name do not matt
 
 @reward_function(timeout=_SECONDS)
 async def simpleqa_reward(
-    messages: list[Message], *, judge: Any, ground_truth: Any = None, votes: int = 1, **kwargs: Any
+    messages: list[Message], *, judge: Operator[Any], ground_truth: Any = None, votes: Operator[int] = 1, **kwargs: Any
 ) -> EvaluateResult:
     """1.0 if a judge finds that the last message gives the ground truth and contradicts it nowhere, 0.0 if not.
 

@@ -18,7 +18,7 @@ from contextlib import AbstractAsyncContextManager
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from reward_kit.answers.code import code_blocks
 from reward_kit.answers.reasoning import without_reasoning
@@ -27,7 +27,7 @@ from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.parameters import number
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
 from reward_kit.sandbox.contract import Sandbox
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import BelowFolder, Operator, reward_function
 
 __all__ = ["sql_reward"]
 
@@ -64,7 +64,8 @@ async def sql_reward(
     messages: list[Message],
     *,
     ground_truth: Any = None,
-    database: Any = None,
+    database: Annotated[str | Path | None, BelowFolder("database_folder")] = None,
+    database_folder: Operator[str | Path | None] = None,
     sandbox: Callable[..., AbstractAsyncContextManager[Sandbox]],
     ordered: bool | None = None,
     tolerance: float = 1e-6,
@@ -73,9 +74,10 @@ async def sql_reward(
 ) -> EvaluateResult:
     """1.0 if the query in the last message gives the same rows as the ground truth's query, 0.0 if not.
 
-    `database`, a column of the dataset, is the path of a SQLite or DuckDB file. It is copied into a sandbox, where each
-    query is a single SELECT over the file, opened read-only, without other files, settings or extensions. The query is
-    the last code block of the message, else all of it. Rows are compared as a multiset: a row that the right query
+    `database` is the path of a SQLite or DuckDB file: one of the params, or a column with a path below the param
+    `database_folder`. It is copied into a sandbox, where each query is a single SELECT over the file, opened read-only,
+    without other files, settings or extensions. The query is the last code block of the message, else all of it. Rows
+    are compared as a multiset: a row that the right query
     gives twice must come twice. Their order counts where the right query has an outermost ORDER BY, or as `ordered`
     says. Columns are compared in their order, and their names do not count; NULL equals NULL; 1 equals 1.0; numbers may
     differ by the relative `tolerance`. A query that fails, or takes more than `seconds`, gets 0.0.
@@ -92,13 +94,13 @@ async def sql_reward(
 
     >>> import sqlite3, tempfile
     >>> from reward_kit.evaluation import evaluate
-    >>> path = tempfile.mkstemp(suffix=".sqlite")[1]
-    >>> with sqlite3.connect(path) as made:
+    >>> params = {"database_folder": tempfile.mkdtemp()}
+    >>> with sqlite3.connect(f"{params['database_folder']}/one.sqlite") as made:
     ...     _ = made.executescript("CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (2);")
-    >>> row = {"user_query": "?", "assistant_response": "SELECT x + 0 FROM t", "database": path}
-    >>> evaluate([{**row, "ground_truth": "SELECT x FROM t"}], sql_reward).mean_score
+    >>> row = {"user_query": "?", "assistant_response": "SELECT x + 0 FROM t", "database": "one.sqlite"}
+    >>> evaluate([{**row, "ground_truth": "SELECT x FROM t"}], sql_reward, params=params).mean_score
     1.0
-    >>> evaluate([{**row, "ground_truth": "SELECT DISTINCT x FROM t"}], sql_reward).mean_score
+    >>> evaluate([{**row, "ground_truth": "SELECT DISTINCT x FROM t"}], sql_reward, params=params).mean_score
     0.0
     """
     reply = last_reply(messages)

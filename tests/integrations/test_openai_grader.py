@@ -92,3 +92,15 @@ def test_what_cannot_stand_alone_is_refused(file: Path, tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="top of its file"):
         python_grader(inner)
+
+
+def test_a_row_fills_no_parameter_of_the_operators(tmp_path: Path) -> None:
+    path = tmp_path / "marked.py"
+    path.write_text(
+        "from reward_kit import Operator, reward_function\n\n\n"
+        "@reward_function\ndef named(messages, judge: Operator[str | None] = None, **kwargs) -> float:\n"
+        "    return {None: 0.0, 'mine': 1.0}[judge]\n"
+    )
+    for params, score in ((None, 0.0), ({"judge": "mine"}, 1.0)):
+        grader = python_grader(f"{path}:named", params=params)
+        assert grade(grader["source"], {"output_text": "4"}, {"judge": "theirs"}) == score

@@ -24,6 +24,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
+from reward_kit.agent.resources.bfcl_sim_api_resource import HOMES
+
 __all__ = ["MOST_STEPS", "BfclVerdict", "Checked", "Simulators", "UndecodableError", "check", "decoded", "needs_bfcl"]
 
 MOST_STEPS = 20
@@ -256,6 +258,8 @@ class _Kind(NamedTuple):
 
 @cache
 def _simulator(class_name: str) -> _Kind:
+    if class_name not in HOMES:
+        raise ValueError(f"There is no simulated API {class_name!r}. A task may name: {', '.join(HOMES)}.")
     with needs_bfcl():
         from bfcl_eval.constants.executable_backend_config import CLASS_FILE_PATH_MAPPING, STATELESS_CLASSES
 

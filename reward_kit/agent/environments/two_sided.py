@@ -38,7 +38,7 @@ from reward_kit.models import (
     Sample,
     ToolUse,
 )
-from reward_kit.typed_interface import reward_function
+from reward_kit.typed_interface import Operator, reward_function
 from reward_kit.utils.module_loader import load_function
 
 __all__ = [
@@ -113,6 +113,8 @@ class Domain:
 
     def run_env_function_call(self, call: Any) -> Any:
         """Call any method of either side, such as one that prepares a task or looks whether something holds."""
+        if str(call.func_name).startswith("_"):
+            raise ValueError(f"Method {call.func_name!r} is not for a task to call.")
         result = getattr(self.tools if call.env_type == "assistant" else self.user_tools, call.func_name)(
             **call.arguments
         )
@@ -388,7 +390,7 @@ def _response(domain: Any, call: ChatCompletionMessageToolCall, side: Side) -> t
 
 @reward_function
 def two_sided(
-    messages: list[Message], task: dict[str, Any], facts: dict[str, Any], domain: str, **_: Any
+    messages: list[Message], task: dict[str, Any], facts: dict[str, Any], domain: Operator[str], **_: Any
 ) -> EvaluateResult:
     """Whether a conversation came to what its task asks for: 1 or 0, and a metric for each part that counts.
 

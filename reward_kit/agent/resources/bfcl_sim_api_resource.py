@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 from reward_kit.agent.resource_abc import Durability, ForkableResource
 from reward_kit.agent.resources import plain_pickle
 
-__all__ = ["BFCLSimAPIResource"]
+__all__ = ["HOMES", "BFCLSimAPIResource"]
 
 
 def __getattr__(name: str) -> bool:
@@ -32,7 +32,7 @@ def __getattr__(name: str) -> bool:
 
 
 _SIMULATORS = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code."
-_HOMES = {
+HOMES = {
     "GorillaFileSystem": "gorilla_file_system",
     "MathAPI": "math_api",
     "MessageAPI": "message_api",
@@ -42,6 +42,8 @@ _HOMES = {
     "TwitterAPI": "posting_api",
     "VehicleControlAPI": "vehicle_control",
 }
+"""The simulators that a task may name, which hold all they know in memory. The package has others that search the web
+and write files."""
 _STATELESS = ("MathAPI",)
 _TYPES = {
     str: "string",
@@ -168,10 +170,10 @@ def _bfcl_installed() -> Iterator[None]:
 
 
 def _made(name: str, state: dict[str, Any]) -> Any:
-    if name not in _HOMES:
-        raise ValueError(f"there is no simulator {name!r}; there are {', '.join(_HOMES)}")
+    if name not in HOMES:
+        raise ValueError(f"there is no simulator {name!r}; there are {', '.join(HOMES)}")
     with _bfcl_installed():
-        instance = vars(import_module(_SIMULATORS + _HOMES[name]))[name]()
+        instance = vars(import_module(_SIMULATORS + HOMES[name]))[name]()
     if name not in _STATELESS:
         instance._load_scenario(copy.deepcopy(state))
     return instance

@@ -132,7 +132,7 @@ def _rented(where: Where) -> OpenCommandSandbox:
 
 
 def _using(python: IsolatedPython, named: object) -> IsolatedPython:
-    """The interpreter that a reward was told to use. The name may come from a column of a data set."""
+    """The interpreter that a reward was told to use."""
     if named is None:
         return python
     base = os.path.basename(named) if isinstance(named, str) and "\0" not in named else ""
