@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reward_kit.errors import ConfigError
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._judging.asking import Comparison, Grade, as_asker, compare_answers, grade_answer
 from reward_kit.rewards._judging.prompts import answer_of, question_of
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
-from reward_kit.typed_interface import Operator, reward_function
+from reward_kit.typed_interface import Operator, RewardContractError, reward_function
 
 __all__ = ["Comparison", "Grade", "compare", "grade", "judge_reward", "pairwise_judge_reward"]
 
@@ -138,7 +137,7 @@ async def grade(
         case (int(low), int(high)) if low < high:
             pass
         case _:
-            raise ConfigError(f"scale is {scale!r}; it needs a lowest and a highest grade. Write [0, 10].")
+            raise RewardContractError(f"scale is {scale!r}; it needs a lowest and a highest grade. Write [0, 10].")
     async with as_asker(judge) as asker:
         return await grade_answer(
             asker, question, answer, rubric=rubric, reference=reference, scale=(low, high), votes=votes

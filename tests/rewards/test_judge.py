@@ -23,6 +23,7 @@ from reward_kit.resources import Model
 from reward_kit.rewards._judging.asking import read_choice, read_grade
 from reward_kit.rewards._judging.prompts import comparing, grading
 from reward_kit.rewards.judge import compare, grade, judge_reward, pairwise_judge_reward
+from reward_kit.typed_interface import RewardContractError
 from tests.generation.loopback import answer
 from tests.loopback.endpoint import prompt_of, serving
 
@@ -192,7 +193,7 @@ async def test_an_answer_that_is_none_or_too_long() -> None:
 
 @pytest.mark.parametrize("wrong", [{"scale": [5, 1]}, {"scale": [1]}, {"scale": ["a", "b"]}, {"votes": 0}])
 async def test_settings_that_make_no_sense(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
+    with pytest.raises((ConfigError, RewardContractError)):
         await judge_reward(TALK, judge=mock("VERDICT: 1"), **wrong)
 
 
