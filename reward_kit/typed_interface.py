@@ -343,13 +343,18 @@ def resolved_annotation(func: Callable[..., Any], parameter: inspect.Parameter) 
         hint = hint.__forward_arg__
     if not isinstance(hint, str):
         return hint
-    whole = _whole(func)
-    target = inspect.unwrap(whole if inspect.isroutine(whole) else type(whole).__call__)
-    known = dict(getattr(target, "__globals__", {}))
+    known = dict(getattr(_written(func), "__globals__", {}))
     try:
         return eval(hint, known)  # as Python does without the future import
     except (NameError, TypeError, AttributeError, SyntaxError):
         return OPERATORS if _may_be_marked(hint, known) else hint
+
+
+def _written(func: Callable[..., Any]) -> Callable[..., Any]:
+    """The function whose source has the annotations: what decorators wrap, a partial's, or an object's `__call__`."""
+    while (inner := inspect.unwrap(_whole(func))) is not func:
+        func = inner
+    return func if inspect.isroutine(func) else inspect.unwrap(type(func).__call__)
 
 
 def _may_be_marked(hint: str, known: Mapping[str, Any]) -> bool:

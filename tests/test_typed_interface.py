@@ -9,10 +9,10 @@ import math
 import pickle
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union  # noqa: UP035 - the spellings users have
+from typing import TYPE_CHECKING, Annotated, Any, Dict, List, Optional, TypeAlias, Union  # noqa: UP035 - the spellings users have
 
 import cloudpickle  # type: ignore[import-untyped]
 import pytest
@@ -20,8 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.errors import RewardError
-from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.typed_interface import is_async, name_of, reward_function
+from reward_kit.models import EvaluateResult, Message, MetricResult, Rollout
+from reward_kit.reward_call import RewardCall
+from reward_kit.typed_interface import BelowFolder, Operator, is_async, marks_of, name_of, reward_function
 from reward_kit.utils.module_loader import load_function
 
 if TYPE_CHECKING:
@@ -401,3 +402,160 @@ def test_resources_are_cleaned_up_when_the_process_ends(tmp_path: Path) -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert (tmp_path / "log").read_text() == "cleaned up"
+
+
+# ── marks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Chosen: TypeAlias = Operator[Callable[..., float] | str]
+
+
+class Kinds:
+    Chosen: TypeAlias = Operator[Callable[..., float] | str]
+
+
+def marked(  # noqa: PLR0913, PLR0917 - one for each way to write a mark
+    messages: list[Message],
+    plain: str | None = None,
+    marked: Operator[str | None] = None,
+    alias: Chosen | None = None,
+    by_attribute: Optional[Kinds.Chosen] = None,  # noqa: UP045
+    quoted: "Operator[Turn] | None" = None,  # noqa: UP037
+    inside: Optional["Operator[str]"] = None,  # noqa: UP037, UP045
+    with_unknown: Chosen | Turn = "",
+    unknown: list[Turn] | None = None,
+    unknown_path: Annotated[Turn, BelowFolder("folder")] = None,
+    path: Annotated[str | None, BelowFolder("base")] = None,
+    optional_path: Annotated[str, BelowFolder("base")] | None = None,
+    **kwargs: Any,
+) -> float:
+    return 1.0
+
+
+class Judging:
+    def __call__(self, messages: list[Message], judge: Operator[str | None] = None, **kwargs: Any) -> float:
+        return 1.0
+
+
+def test_a_mark_is_found_however_it_is_written() -> None:
+    operators = {"marked", "alias", "by_attribute", "quoted", "inside", "with_unknown", "unknown_path", "base"}
+    for reward in (marked, functools.partial(marked, plain="x"), reward_function(marked)):
+        marks = marks_of(reward)
+        assert marks.operators == operators
+        assert marks.below == {"path": BelowFolder("base"), "optional_path": BelowFolder("base")}
+
+
+def test_objects_partials_and_wrapped_functions_carry_their_marks() -> None:
+    judging: Any = Judging()
+    kinds: list[Any] = [judging, functools.partial(judging), reward_function(judging)]
+    kinds += [reward_function(functools.partial(judging)), judging.__call__, reward_function(reward_function(judging))]
+    for reward in kinds:
+        assert marks_of(reward).operators == {"judge"}
+
+
+def test_marks_survive_without_the_future_import(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from reward_kit import BelowFolder, Operator\nfrom typing import Annotated\n\n\n"
+        "def judged(messages, fn: Operator[str] = '', file: Annotated[str, BelowFolder('data')] = '', **kwargs):\n"
+        "    return 1.0\n"
+    )
+    marks = marks_of(load_function(f"{tmp_path}/mine.py:judged"))
+    assert marks.operators == {"fn", "data"} and marks.below == {"file": BelowFolder("data")}
+
+
+def rollout_with(**columns: Any) -> Rollout:
+    return Rollout.of_conversation(TURNS, "4", columns)
+
+
+def test_only_params_fill_what_is_marked() -> None:
+    @reward_function
+    def told(messages: list[Message], judge: Operator[str | None] = None, **kwargs: Any) -> dict[str, Any]:
+        return {"score": 1.0, "reason": f"{judge} {sorted(kwargs.keys() - {'ground_truth'})}"}
+
+    call = RewardCall(told)
+    with pytest.raises(RewardError, match=r"data give 'judge'.*'told'"):
+        call.arguments_of([rollout_with(judge="theirs")])
+    assert call.judge(call.arguments_of([rollout_with(judge=None, level=1)])).reason == "None ['level']"
+    assert "judge" not in call.columns_named and call.operators == {"judge"}
+    mine = RewardCall(told, {"judge": "mine"})
+    assert mine.judge(mine.arguments_of([rollout_with(judge="theirs")])).reason == "mine []"
+    assert mine.operators == frozenset() and mine.refused({"judge": "theirs"}) is None
+
+
+def test_a_required_mark_is_filled_by_nothing_else() -> None:
+    def told(messages: list[Message], model: Operator[str]) -> float:
+        return 1.0
+
+    call = RewardCall(told)
+    rollout = rollout_with(model="theirs").model_copy(update={"model": "under-test"})
+    assert call.unfilled(["model"]) == ["model"]
+    with pytest.raises(RewardError, match=r"needs 'model', which only its params give.*reward\.params\.model"):
+        call.judge(call.arguments_of([rollout]))
+
+
+# ── paths below a folder ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def opened(messages: list[Message], file: Annotated[str | None, BelowFolder("folder")] = None, **kwargs: Any) -> Any:
+    return {"score": 1.0, "reason": file}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """With a file, a folder, and links that lead out of it and back in."""
+    (tmp_path / "secret").write_text("s")
+    (tmp_path / "folder-beside").mkdir()
+    (tmp_path / "folder-beside" / "a").write_text("s")
+    made = tmp_path / "folder"
+    (made / "sub").mkdir(parents=True)
+    (made / "a").write_text("a")
+    (made / "out").symlink_to(tmp_path)
+    (made / "passwd").symlink_to("/etc/passwd")
+    (made / "back").symlink_to(tmp_path / "folder" / "sub")
+    return made
+
+
+def path_of(value: Any, params: dict[str, Any]) -> Any:
+    call = RewardCall(opened, params)
+    return call.arguments_of([rollout_with(file=value)])["file"]
+
+
+@pytest.mark.parametrize("value", ["a", "sub/../a", "./a", "back/../a", "sub", "not/there", "back"])
+def test_a_path_below_the_folder_is_taken_below_it(value: str, folder: Path) -> None:
+    found = Path(path_of(value, {"folder": str(folder)}))
+    assert found.is_absolute() and found == (folder / value).resolve() and folder.resolve() in found.parents
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "..", ".", "", "../secret", "sub/../../secret", "/etc/passwd", "../folder-beside/a", "out/secret", "passwd",
+        "out/folder-beside/a", "a\0", "\0", b"a", 4, True, ["a"], {"a": 1}, "../folder", "~root/../../secret",
+    ],
+)  # fmt: skip
+def test_no_other_path_is(value: Any, folder: Path) -> None:
+    with pytest.raises(RewardError, match=r"data give 'file'.*no path below.*`reward\.params\.folder`"):
+        path_of(value, {"folder": folder})
+
+
+@given(st.lists(st.sampled_from(["..", ".", "", "a", "sub", "out", "back", "passwd", "folder", "/", "\0"]), max_size=8))
+def test_no_walk_leads_out_of_the_folder(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
+    top = tmp_path_factory.mktemp("walk") / "folder"
+    (top / "sub").mkdir(parents=True)
+    (top / "out").symlink_to(top.parent)
+    (top / "passwd").symlink_to("/etc/passwd")
+    (top / "back").symlink_to("sub")
+    try:
+        found = path_of("/".join(steps), {"folder": str(top)})
+    except RewardError:
+        return
+    assert top.resolve() in Path(found).resolve().parents
+
+
+def test_without_the_folder_the_data_name_no_path(folder: Path) -> None:
+    with pytest.raises(RewardError, match=r"data give 'file'.*Set `reward\.params\.folder`.*or `reward\.params\.file`"):
+        path_of("a", {})
+    with pytest.raises(RewardError, match="data give 'folder'"):
+        RewardCall(opened).arguments_of([rollout_with(file="a", folder=str(folder))])
+    assert path_of(None, {}) is None
+    call = RewardCall(opened, {"file": "/etc/hosts"})
+    assert call.judge(call.arguments_of([rollout_with(file="../../x")])).reason == "/etc/hosts"
