@@ -156,9 +156,14 @@ def _no_bytecode() -> Iterator[None]:
 def _load(reward: str, params: Mapping[str, Any]) -> RewardCall:
     """The reward, loaded here first: what does not work here will not work there."""
     try:
-        return RewardCall(reward, params)
+        call = RewardCall(reward, params)
     except ImportError as error:
         raise DeployError(str(error)) from error
+    if missing := call.operators.intersection(call.unfilled(())).difference(RESOURCES):
+        raise DeployError(
+            f"The reward {call.name!r} needs {min(missing)!r}, which no caller may send. Give it among the params."
+        )
+    return call
 
 
 # ── which files ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -196,6 +196,16 @@ def test_a_credential_among_the_params_stops(source: BundleSource) -> None:
         make_bundle(replace(source, params={"api_key": "abcdefgh12345678"}))
 
 
+def test_what_only_params_fill_must_be_among_them(project: Path) -> None:
+    (project / "marked.py").write_text(
+        "from reward_kit import Operator\n\n\ndef judged(messages, model: Operator[str], **kwargs):\n    return 1.0\n"
+    )
+    source = BundleSource({"judged": "marked.py:judged"}, project)
+    with pytest.raises(DeployError, match="'judged' needs 'model', which no caller may send"):
+        make_bundle(source)
+    assert make_bundle(replace(source, params={"model": "m"})).params == {"model": "m"}
+
+
 def test_a_reward_that_does_not_load_stops(project: Path) -> None:
     with pytest.raises(DeployError, match=r"no attribute 'exactt'.*did you mean 'exact'"):
         make_bundle(BundleSource({"x": "rewards.py:exactt"}, project))

@@ -92,6 +92,12 @@ def test_a_reward_of_ones_own_may_say_nothing(tmp_path: Path) -> None:
     assert (entry.name, entry.signature, entry.summary) == ("polite", "(messages, limit=3, **kwargs)", "")
 
 
+def test_what_only_params_fill_is_listed() -> None:
+    assert describe("accuracy").operators == ("compare_fn", "extract_fn")
+    assert describe("sql").operators == ("database_folder",)
+    assert describe("judge").operators == ("votes",), "the judge is handed over by the run"
+
+
 def test_a_label_may_run_over_lines(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         'def polite(messages, **kwargs):\n    """One if polite.\n\n    More of it.\n\n    Cost: a little,\n'

@@ -6,6 +6,7 @@ The rows are made from the rewards' signatures, so a new reward, or a new parame
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import re
@@ -16,9 +17,13 @@ from typing import Any
 import pytest
 
 from reward_kit import evaluate
+from reward_kit.agent.environments.bfcl_simulators import Simulators
+from reward_kit.agent.task_reward import task_reward
+from reward_kit.errors import ConfigError, RewardError
 from reward_kit.integrations.trl import create_trl_adapter
-from reward_kit.reward_call import NOT_COLUMNS, RESERVED, RESOURCES
-from reward_kit.rewards.catalogue import RewardEntry, library_entries
+from reward_kit.metric_folders import by_metrics
+from reward_kit.reward_call import NOT_COLUMNS, RESERVED, RESOURCES, RewardCall
+from reward_kit.rewards.catalogue import RewardEntry, describe, library_entries
 from reward_kit.typed_interface import marks_of, resolved_annotation, signature_of
 from reward_kit.utils.module_loader import load_function
 from tests.rewards.traps import CANARY, Hostile, Traps, hostile, traps
@@ -26,20 +31,29 @@ from tests.serving.served import serving
 
 __all__ = ["traps"]
 
-ENTRIES = library_entries()
+OTHERS = (
+    "agent.environments.two_sided:two_sided",
+    "agent.environments.bfcl:bfcl_multi_turn",
+    "agent.task_reward:task_reward",
+)
+ENTRIES = [*library_entries(), *(describe(f"reward_kit.{path}") for path in OTHERS)]
+"""The catalogue, and the rewards that belong to worlds."""
 ANSWER = 'I say:\n```python\nprint(input())\n```\nThe answer is {"a": 4}, os.system(x=1). It is 4.'
 JUDGE = {"model_name": "mock", "mock": {"responses": ["VERDICT: 5", "VERDICT: A"]}, "cache": {"enabled": False}}
 NEEDED: dict[str, dict[str, Any]] = {
+    "bfcl_multi_turn": {"initial_config": {}, "involved_classes": ["WebSearchAPI"], "truth": [["f(url='http://x')"]]},
     "cosine_length_reward": {"is_correct": True},
     "ifeval_reward": {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]},
     "lean_proof_reward": {"statement": "theorem t : 1 = 1"},
     "shell_reward": {"success_condition": "true"},
     "sql_reward": {"truth": "SELECT 4"},
     "tag_count_reward": {"required_tags": ["think"]},
+    "two_sided": {"task": {"evaluation_criteria": {"actions": []}}},
 }
 """The columns, and the `truth`, without which a reward judges nothing."""
 PARAMS: dict[str, dict[str, Any]] = {
     "composite_reward": {"parts": ["math_reward", "fractional_code_reward", "sql_reward", "judge_reward"]},
+    "task_reward": {"reward": "fractional_code_reward"},
 }
 
 each = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
@@ -108,8 +122,39 @@ def test_a_trainer_springs_no_trap(entry: RewardEntry, traps: Traps) -> None:
     adapter = create_trl_adapter(entry.path, static_reward_kwargs=params, workers=0, on_error="none")
     for row in rows_for(entry, traps):
         columns = {name: [value] for name, value in row.columns.items()}
-        adapter(["?"], [ANSWER], ground_truth=[row.truth], **columns)
+        with contextlib.suppress(ConfigError):  # what the reward needs may be what no column can give
+            adapter(["?"], [ANSWER], ground_truth=[row.truth], **columns)
     assert not traps.sprung()
+
+
+# ── rewards that call rewards ────────────────────────────────────────────────────────────────────────────────────────
+
+JUDGED = "reward_kit.rewards.code_execution:fractional_code_reward"
+
+
+def test_a_whole_refuses_what_its_parts_leave_to_the_operator(traps: Traps) -> None:
+    evil = traps.poisons()["python file"]
+    parts = [{"reward": JUDGED, "params": {"python": "python3"}}, "accuracy_reward"]
+    wholes = [RewardCall("composite_reward", {"parts": parts}), RewardCall(task_reward, {"reward": JUDGED})]
+    for call in wholes:
+        assert {"special_judge", "environment", "api_key"} <= call.operators
+        assert "'special_judge'" in str(call.refused({"special_judge": evil}))
+    assert "python" not in wholes[0].operators and "extract_fn" in wholes[0].operators
+    assert wholes[0].refused({"python": "theirs"}) is None, "its param is set, so no column counts"
+
+
+def test_metrics_of_folders_refuse_it_too(traps: Traps) -> None:
+    judge = by_metrics({"code": JUDGED, "sql": "sql_reward"})
+    tests = [{"input": "4", "expected_output": "4"}]
+    for name, poison in {"special_judge": "python file", "database": "data file"}.items():
+        with pytest.raises(RewardError, match=f"data give '{name}'"):
+            judge(conversation(), tests, **{name: traps.poisons()[poison]})
+    assert not traps.sprung()
+
+
+def test_a_task_names_no_simulator_that_leaves_the_memory() -> None:
+    with pytest.raises(ValueError, match=r"'WebSearchAPI'.*GorillaFileSystem"):
+        Simulators(["WebSearchAPI"], {})
 
 
 # ── the traps themselves ─────────────────────────────────────────────────────────────────────────────────────────────
