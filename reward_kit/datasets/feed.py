@@ -11,14 +11,13 @@ from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets import sources
 from reward_kit.datasets.columns import Reshaper
 from reward_kit.datasets.few_shot import FewShot, source_of
+from reward_kit.datasets.ground_truths import EXPLICIT
 from reward_kit.datasets.interpret import RowReader
 from reward_kit.datasets.rows import BadRows, Row
 from reward_kit.datasets.sources import Source
 from reward_kit.errors import ConfigError
 
 __all__ = ["Feed"]
-
-_TRUTHS = ("ground_truth", "ground_truth_for_eval")
 
 
 class Feed:
@@ -80,19 +79,15 @@ class Feed:
             response_column=self._config.response_column,
             system_prompt=next((prompt for prompt in prompts if prompt is not None), system_prompt),
             split=next((config.split for config in self._configs() if config.split is not None), None),
+            truth_columns=self.truth_columns,
         )
 
     @property
     def truth_columns(self) -> frozenset[str]:
         """The columns that the configs name as those with the ground truth."""
-        named = [config.column_mapping.get(name) for config in self._configs() for name in _TRUTHS]
+        named = [config.column_mapping.get(name) for config in self._configs() for name in EXPLICIT]
         named += [config.choices.right for config in self._configs() if config.choices is not None]
         return frozenset(name for name in named if isinstance(name, str))
-
-    @property
-    def named_by(self) -> tuple[str, str]:
-        """The columns with a row's id, and with its answer."""
-        return self._config.id_column, self._config.response_column
 
     @property
     def skips_bad_rows(self) -> bool:

@@ -33,6 +33,7 @@ from reward_kit.datasets.rows import BadRow
 from reward_kit.utils import exact_json
 
 __all__ = [
+    "ANSWERS",
     "CANDIDATES",
     "EXPLICIT",
     "KINDS",
@@ -55,8 +56,9 @@ __all__ = [
 EXPLICIT = ("ground_truth_for_eval", "ground_truth")
 """Columns that say what is right. Where one of them is there, no other column is asked, also if it holds nothing."""
 
-_ANSWERS = ("answer", "solution", "expected_answer", "final_answer")
-CANDIDATES = (*_ANSWERS, "target", "output", "completion", "label", "reference_answer", "reference")
+ANSWERS = ("answer", "solution", "expected_answer", "final_answer")
+"""The candidates that are nothing else."""
+CANDIDATES = (*ANSWERS, "target", "output", "completion", "label", "reference_answer", "reference")
 """Columns that may hold the right answer, for every door. Nobody else has a list of them."""
 
 _TASK = {"task", "success_condition"}
@@ -245,7 +247,7 @@ def _of_kind(metadata: Mapping[str, Any], kind: str, answer: Any) -> Any:
     """What the conversation or its metadata hold in the place that the kind has for it."""
     if kind == "math":
         said = explicit_truth(metadata)
-        found = None if is_held(said) else truth_among(metadata, _ANSWERS)
+        found = None if is_held(said) else truth_among(metadata, ANSWERS)
         return said if is_held(said) else _boxed(answer) if found is None else found.value
     if kind == "tool_calling" and answer is not None:
         return {"tool_calls": answer.get("tool_calls") or []}

@@ -24,7 +24,7 @@ although it served as id, question or answer: a reward may name it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -33,8 +33,9 @@ from reward_kit.config_models import DatasetFormat
 from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, nearest_columns
 from reward_kit.datasets.ground_truths import EXPLICIT, as_call, explicit_truth, is_held, said_in, says_truth
 from reward_kit.datasets.row_ids import content_id
-from reward_kit.datasets.rows import BadRow, plain
+from reward_kit.datasets.rows import BadRow, Written, as_python, plain
 from reward_kit.datasets.shapes import ShapeReader
+from reward_kit.datasets.truth_columns import id_by_content
 from reward_kit.models import SYSTEM_ROLES, Message, Rollout, Sample, split_off_answer
 from reward_kit.utils import exact_json
 from reward_kit.utils.trusted import text_message, trusted
@@ -66,12 +67,17 @@ class Question(NamedTuple):
     tools: list[dict[str, Any]] | None
     columns: Columns
 
-    def sample(self, name: str, position: int) -> Sample:
-        """The sample, under this id and at this position."""
+    def sample(self, name: str, position: int, written: Written = as_python) -> Sample:
+        """The sample, under this id and at this position, with the ground truth as its source has it written."""
+        truth, text = self.ground_truth, None
+        if isinstance(truth, (bool, int, float)):
+            text = written(truth)
+            text = None if text == str(truth) else text
         return _sample(
             id=name,
             messages=self.messages,
-            ground_truth=self.ground_truth,
+            ground_truth=truth,
+            ground_truth_text=text,
             split=self.split,
             columns=self.columns,
             tools=self.tools,
@@ -104,8 +110,15 @@ class RowReader:
         response_column: str = _ANSWER,
         system_prompt: str | None = None,
         split: str | None = None,
+        truth_columns: Collection[str] = (),
     ) -> None:
-        """Take what `dataset` says of how rows are read; `system_prompt` and `split` are for rows without their own."""
+        """Take what `dataset` says of how rows are read; `system_prompt` and `split` are for rows without their own.
+
+        `truth_columns` are those that it names as the ground truth: they are no part of what names a row.
+        """
+        self.former_ids = False
+        """Whether rows without an id are named as they once were: after their ground truth, too."""
+        self._truth_columns = truth_columns
         self._shapes = ShapeReader(format, response_column)
         self._id_column = id_column
         self._response_column = response_column
@@ -117,21 +130,28 @@ class RowReader:
         """The shapes of rows that were recognised so far, and what each means."""
         return self._shapes.met
 
-    def sample(self, row: Mapping[str, Any], position: int = 0, *, asked: list[Message] | None = None) -> Sample:
-        """What the row asks, and what a right answer looks like; a `BadRow` says why it cannot be read.
+    def sample(self, row: Mapping[str, Any], position: int = 0) -> Sample:
+        """What the row asks, and what a right answer looks like; a `BadRow` says why it cannot be read."""
+        question = self._asked(plain(row))
+        return question.sample(question.name, position)
+
+    def sample_as_it_is(
+        self, row: Mapping[str, Any], asked: list[Message] | None = None, written: Written = as_python
+    ) -> Sample:
+        """The same for a row that is never kept in a file: it may hold whatever its reward can use.
 
         `asked` is the conversation, where the caller has read it already: it may be empty then.
         """
-        question = self._asked(plain(row), asked)
-        return question.sample(question.name, position)
+        question = self._asked({**row}, asked)
+        return question.sample(question.name, 0, written)
 
     def sample_or_opening(self, row: Mapping[str, Any]) -> Sample:
         """The same for a world, which may open by itself: where the row asks nothing, the user's turn is empty."""
         try:
-            return self.sample(row)
+            return self.sample_as_it_is(row)
         except NothingAsked:
-            rest = {name: value for name, value in plain(row).items() if name not in ("messages", "prompt") or value}
-            return self.sample({**rest, USER_TURN: ""})
+            rest = {name: value for name, value in row.items() if name not in ("messages", "prompt") or value}
+            return self.sample_as_it_is({**rest, USER_TURN: ""})
 
     def rollouts(self, row: Mapping[str, Any], position: int = 0) -> list[Rollout]:
         """The answers that the row holds, in their order; a `BadRow` says why there is none."""
@@ -165,7 +185,7 @@ class RowReader:
                 rest.pop("user_query", None)
         if turns and not says_truth(rest):
             rest["ground_truth"] = said_in(turns[-1].model_dump(exclude_none=True))
-        content = "" if name is not None else known or content_id(_without_answer(columns, len(turns)))
+        content = "" if name is not None else known or self._content(columns, len(turns))
         return self._question(name, content, messages, rest)
 
     def answered(self, columns: Columns) -> Answered:
@@ -182,11 +202,21 @@ class RowReader:
         if self._response_column != _ANSWER and given is not None:
             rest[self._response_column] = given
         messages, turns = _conversation(rest, user_turn, is_answered=True)
-        content = (known or content_id(_without_answer(prompt_columns, len(turns)))) if name is None else ""
+        content = (known or self._content(prompt_columns, len(turns), self._response_column)) if name is None else ""
         answers = _answers(given, turns, self._response_column, there=there)
         if index is not None and len(answers) > 1:
             raise BadRow(f"'response_index' numbers one answer, but {self._response_column!r} holds {len(answers)}")
         return Answered(self._question(name, content, messages, rest), answers, index)
+
+    def _content(self, columns: Columns, turns: int, answer: str | None = None) -> str:
+        """What a row is called that has no id of its own: the hash of all its columns but the ground truth."""
+        try:
+            if not self.former_ids:
+                return id_by_content(columns, self._truth_columns, answer=answer)
+            held = {name: value for name, value in columns.items() if name != USER_TURN}
+            return content_id(_without_answer(held, turns))
+        except TypeError:  # a trainer's row, with something in it that no file can hold
+            return content_id({name: value for name, value in columns.items() if isinstance(value, str)})
 
     def _take_id(self, columns: Columns) -> str | None:
         """The row's id. A column called `id` is used up; one of another name stays."""

@@ -15,13 +15,11 @@ from typing import Any, Generic, TypeVar
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.as_dataset import load_and_process_dataset, load_derived_dataset
-from reward_kit.datasets.columns import CONTENT
 from reward_kit.datasets.feed import Feed
-from reward_kit.datasets.interpret import Answered, Question, RowReader
+from reward_kit.datasets.interpret import Answered, RowReader
 from reward_kit.datasets.row_ids import Places, Variants, prompt_digest
 from reward_kit.datasets.rows import BadRow, BadRows, Row
 from reward_kit.datasets.sources import MemorySource, open_source
-from reward_kit.datasets.truth_columns import id_by_content
 from reward_kit.errors import DatasetError
 from reward_kit.models import Rollout, Sample
 
@@ -83,17 +81,17 @@ class _Stream(ABC, Generic[Item]):
         self._interpreter = feed.interpreter(system_prompt)
         self._limit = min((bound for bound in (limit, feed.max_samples) if bound is not None), default=None)
         self._bad = BadRows(skip=feed.skips_bad_rows)
-        self._id_column, self._answer = feed.named_by
         self.truth_columns = feed.truth_columns
         """The columns that the config names as those with the ground truth."""
-        self.former_ids = False
-        """Whether rows without an id are named as they once were: after their ground truth, too."""
 
-    def _name_by_content(self, row: Row, *, answer: str | None = None) -> None:
-        """Note what the row is to be called where it has no id of its own."""
-        if not self.former_ids and CONTENT not in row.columns and row.columns.get(self._id_column) in (None, ""):
-            row.columns.pop(self._id_column, None)
-            row.columns[CONTENT] = id_by_content(row.columns, self.truth_columns, answer=answer)
+    @property
+    def former_ids(self) -> bool:
+        """Whether rows without an id are named as they once were: after their ground truth, too."""
+        return self._interpreter.former_ids
+
+    @former_ids.setter
+    def former_ids(self, former: bool) -> None:
+        self._interpreter.former_ids = former
 
     @property
     def skipped(self) -> int:
@@ -151,13 +149,12 @@ class SampleStream(_Stream[Sample]):
                 return
 
     def _sample(self, row: Row, places: Places, position: int) -> Sample:
-        self._name_by_content(row)
         question = self._interpreter.question(row.columns)
         if not question.named:
-            return _sample(question, self._name(question.name, row, places), position, row)
+            return question.sample(self._name(question.name, row, places), position, row.written)
         if first := places.claim(question.name, row):
             raise BadRow(f"id {question.name!r} is already taken by {first}; ids must differ")
-        return _sample(question, question.name, position, row)
+        return question.sample(question.name, position, row.written)
 
     def _name(self, content: str, row: Row, places: Places) -> str:
         """What a row without an id is called, after its content."""
@@ -174,12 +171,7 @@ class RolloutStream(_Stream[Rollout]):
     """
 
     def _items(self, rows: Iterable[Row], bad: BadRows) -> Iterator[Rollout]:
-        return AnswersRead(self._interpreter, bad).rollouts(self._named(rows), self._limit)
-
-    def _named(self, rows: Iterable[Row]) -> Iterator[Row]:
-        for row in rows:
-            self._name_by_content(row, answer=self._answer)
-            yield row
+        return AnswersRead(self._interpreter, bad).rollouts(rows, self._limit)
 
 
 class AnswersRead:
@@ -209,21 +201,11 @@ class AnswersRead:
         question, answers = answered.question, answered.answers
         digest = prompt_digest(question.messages, question.ground_truth)
         place = self._variants.place(question.name, digest, answered.response_index, len(answers), row)
-        sample = _sample(question, question.name, place.position, row)
+        sample = question.sample(question.name, place.position, row.written)
         return [
             Rollout(sample=sample, response_index=index, turns=turns)
             for index, turns in enumerate(answers, start=place.response_index)
         ]
-
-
-def _sample(question: Question, name: str, position: int, row: Row) -> Sample:
-    """What the row asks, under this id, with the ground truth as its source writes it."""
-    sample = question.sample(name, position)
-    truth = question.ground_truth
-    if not isinstance(truth, (bool, int, float)):
-        return sample
-    text = row.written(truth)
-    return sample if text in (None, str(truth)) else sample.model_copy(update={"ground_truth_text": text})
 
 
 def _why_empty(bad: BadRows) -> str:

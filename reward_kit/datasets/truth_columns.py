@@ -11,17 +11,14 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from reward_kit.datasets.columns import USER_TURN, Columns
+from reward_kit.datasets.ground_truths import ANSWERS, CANDIDATES, EXPLICIT
 from reward_kit.datasets.row_ids import content_id
 from reward_kit.utils import exact_json
 
 __all__ = ["id_by_content", "without_truth"]
 
-_SAYS = ("ground_truth_for_eval", "ground_truth")
-"""Columns that say what is right."""
-_ANSWERS = ("answer", "solution", "expected_answer", "final_answer", "reference_response")
-"""Columns that hold it, also beside one that says it: that was made of them."""
-_CANDIDATES = ("target", "output", "completion", "label", "reference_answer", "reference")
-"""Columns that hold it where no other one says it; else they are columns like any other."""
+_ALWAYS = {*EXPLICIT, *ANSWERS, "reference_response"}
+"""Columns that hold the truth, also beside one that says it: that was made of them."""
 _TESTS = (
     ({"prompt", "entry_point"}, {"test"}),
     ({"question"}, {"input_output"}),
@@ -53,7 +50,7 @@ def without_truth(columns: Columns, also: Collection[str] = (), *, answered: boo
     rest = {name: value for name, value in columns.items() if name not in truths and name not in also}
     for name in _NESTED:
         if name in rest:
-            rest[name] = _without_nested(rest[name], {*_SAYS, *_ANSWERS})
+            rest[name] = _without_nested(rest[name], {*EXPLICIT, *ANSWERS})
     for path in also:
         first, _, inner = path.partition(".")
         if inner and isinstance(rest.get(first), Mapping):
@@ -67,9 +64,9 @@ def _truths_among(columns: tuple[str, ...], *, says: bool) -> frozenset[str]:
 
     `says`: something inside of a column says what is right.
     """
-    names = {*_SAYS, *_ANSWERS, *(name for needed, tests in _TESTS if needed <= {*columns} for name in tests)}
-    if not says and not {*columns}.intersection(_SAYS):
-        names.update(_CANDIDATES)
+    names = {*_ALWAYS, *(name for needed, tests in _TESTS if needed <= {*columns} for name in tests)}
+    if not says and not {*columns}.intersection(EXPLICIT):
+        names.update(CANDIDATES)  # elsewhere they are columns like any other
     return frozenset(name for name in columns if name.lower() in names)
 
 

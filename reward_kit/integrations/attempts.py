@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reward_kit.datasets.interpret import RowReader
+from reward_kit.datasets.rows import Written, as_table
 from reward_kit.errors import RewardError
 from reward_kit.integrations.turns import completion_turns, prompt_turns
 from reward_kit.models import Message, Rollout, Sample, split_off_answer
@@ -41,9 +42,11 @@ def attempt_of_turns(row: Mapping[str, Any], turns: Sequence[Any], objects: Mapp
     return _rollout(sample=_sample(whole, asked, objects), response_index=0, turns=said)
 
 
-def sample_for(row: Mapping[str, Any], prompt: Any, objects: Mapping[str, Any] | None = None) -> Sample:
-    """What a row asks: see `attempt`."""
-    return _sample(row, _messages(prompt_turns(prompt)), objects)
+def sample_for(
+    row: Mapping[str, Any], prompt: Any, objects: Mapping[str, Any] | None = None, written: Written = as_table
+) -> Sample:
+    """What a row asks: see `attempt`. Trainers' rows come from tables, unless `written` says something else."""
+    return _sample(row, _messages(prompt_turns(prompt)), objects, written)
 
 
 def answered(sample: Sample, completion: Any) -> Rollout:
@@ -51,8 +54,10 @@ def answered(sample: Sample, completion: Any) -> Rollout:
     return _rollout(sample=sample, response_index=0, turns=_messages(completion_turns(completion)))
 
 
-def _sample(row: Mapping[str, Any], asked: list[Message], objects: Mapping[str, Any] | None) -> Sample:
-    sample = _rows.sample(row, asked=asked)
+def _sample(
+    row: Mapping[str, Any], asked: list[Message], objects: Mapping[str, Any] | None, written: Written = as_table
+) -> Sample:
+    sample = _rows.sample_as_it_is(row, asked, written)
     if objects:
         sample.columns.update(objects)
     return sample

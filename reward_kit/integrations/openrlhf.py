@@ -19,8 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from reward_kit.datasets.rows import Written, as_python
 from reward_kit.errors import ItemError, RewardError
-from reward_kit.integrations.attempts import attempt
+from reward_kit.integrations.attempts import answered, sample_for
 from reward_kit.integrations.shim import write_shim
 from reward_kit.integrations.trainer_reward import TrainerReward
 from reward_kit.models import Failure, Rollout
@@ -81,7 +82,7 @@ def answer(judge: TrainerReward, request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def attempts_in(request: Mapping[str, Any]) -> list[Rollout | Failure]:
+def attempts_in(request: Mapping[str, Any], written: Written = as_python) -> list[Rollout | Failure]:
     """One rollout per query, or why there is none. Lists of other lengths are refused."""
     queries, prompts = request["query"], request.get("prompts")
     prompts = [""] * len(queries) if prompts is None else prompts
@@ -91,12 +92,13 @@ def attempts_in(request: Mapping[str, Any]) -> list[Rollout | Failure]:
         raise ValueError(
             f"{len(queries)} queries came with {len(prompts)} prompts and {len(labels)} labels; give one for each."
         )
-    return [_attempt(*each) for each in zip(queries, prompts, labels, strict=True)]
+    return [_attempt(*each, written) for each in zip(queries, prompts, labels, strict=True)]
 
 
-def _attempt(query: str, prompt: str, label: Any) -> Rollout | Failure:
+def _attempt(query: str, prompt: str, label: Any, written: Written) -> Rollout | Failure:
     try:
-        return attempt({"prompt": prompt, "ground_truth": label}, prompt, answer_in(query, prompt))
+        row = {"prompt": prompt, "ground_truth": label}
+        return answered(sample_for(row, prompt, written=written), answer_in(query, prompt))
     except ItemError as error:
         return Failure.of(error, "score")
 

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
+from reward_kit.datasets.rows import as_json, as_written
 from reward_kit.errors import ConfigError, MissingExtraError, RewardKitError
 from reward_kit.models import Failure, Rollout, Verdict
 from reward_kit.redaction import blot, mask
@@ -320,8 +321,10 @@ class RewardApp:
                 raise Refusal.unreadable("The body is compressed. Send it as it is.", 415)
             body = await self._bodies.read(receive, served.head.length, held)
             served.size_in = len(body)
-            json, threshold = self._bodies.json(body), self._rewards[found.reward].config.pass_threshold
-            exchange = found.route.read(Incoming(json, PlainHeaders(scope["headers"]), threshold))
+            told, texts = self._bodies.json(body)
+            threshold = self._rewards[found.reward].config.pass_threshold
+            written = as_written(texts) if texts else as_json
+            exchange = found.route.read(Incoming(told, PlainHeaders(scope["headers"]), threshold, written))
             del body
             asked = exchange.asked
             if not asked:

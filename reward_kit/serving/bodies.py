@@ -93,14 +93,14 @@ class Bodies:
             raise CallerLeft
         return b"".join(parts)
 
-    def json(self, body: bytes) -> Any:
-        """The decoded body; None where it is empty."""
+    def json(self, body: bytes) -> tuple[Any, exact_json.Texts]:
+        """The decoded body, None where it is empty; and how it writes floats that Python writes otherwise."""
         if not body:
-            return None
+            return None, {}
         if body.count(b"{") + body.count(b"[") > self._deepest:
             self._check_structure(body)
         try:
-            return exact_json.loads(body, unique_keys=True)
+            return exact_json.loads_with_texts(body, unique_keys=True)
         except exact_json.JSONDecodeError as error:
             raise Refusal.unreadable(f"The body is not JSON: {_why(error)}. Send valid JSON, in UTF-8.") from None
 

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from reward_kit.datasets.ground_truths import AmbiguousTruth
 from reward_kit.datasets.interpret import RowReader
-from reward_kit.datasets.rows import BadRow
+from reward_kit.datasets.rows import BadRow, Written, as_json
 from reward_kit.models import Failure, Message, Rollout, Verdict, split_off_answer
 from reward_kit.utils.trusted import text_message, trusted
 
@@ -57,6 +57,8 @@ class Incoming(NamedTuple):
     """By their names in lower case. Credentials are not among them."""
     pass_threshold: float = 1.0
     """The reward's: the score from which on an answer has passed."""
+    written: Written = as_json
+    """How the body writes one of its numbers, where Python would write it otherwise."""
 
 
 class Reply(NamedTuple):
@@ -182,8 +184,9 @@ _rollout = trusted(Rollout)
 
 
 def rollout_in(
-    row: Mapping[str, Any], turns: Any, field: str = "messages", *, sample_id: str | None = None, asks: bool = False
-) -> Rollout:
+    row: Mapping[str, Any], turns: Any, field: str = "messages", *, sample_id: str | None = None, asks: bool = False,
+    written: Written = as_json,
+) -> Rollout:  # fmt: skip
     """What a caller wants judged: a whole conversation, its answer last, and the row that it belongs to.
 
     The row says what a right answer looks like, and has the columns that reach the reward by name: it is read as the
@@ -194,7 +197,7 @@ def rollout_in(
     if not asks:
         row = {**row, "messages": turns[: len(asked)]}
     try:
-        sample = _rows.sample(row if sample_id is None else {**row, "id": sample_id}, asked=asked)
+        sample = _rows.sample_as_it_is(row if sample_id is None else {**row, "id": sample_id}, asked, written)
     except AmbiguousTruth as error:
         which = " or ".join(map(repr, error.candidates))
         raise BadRequest(f"It is unclear what is right: {which}. Send it in the field 'ground_truth'.") from None

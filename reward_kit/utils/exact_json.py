@@ -46,10 +46,10 @@ def loads(data: bytes | str, *, unique_keys: bool = False) -> Any:
     return value
 
 
-def loads_with_texts(data: bytes) -> tuple[Any, Texts]:
+def loads_with_texts(data: bytes, *, unique_keys: bool = False) -> tuple[Any, Texts]:
     """What the text holds, and how those of its floats are written there that Python writes otherwise."""
     if _WRITTEN_OTHERWISE.search(data) is None:
-        return loads(data), {}
+        return loads(data, unique_keys=unique_keys), {}
     texts: Texts = {}
 
     def keep(text: str) -> float:
@@ -58,7 +58,7 @@ def loads_with_texts(data: bytes) -> tuple[Any, Texts]:
             texts[id(value)] = value, text
         return value
 
-    return _exactly(data, parse_float=keep), texts
+    return _exactly(data, unique_keys=unique_keys, parse_float=keep), texts
 
 
 def dumps(value: Any, default: Callable[[Any], Any] | None = None, *, non_str_keys: bool = False) -> bytes:

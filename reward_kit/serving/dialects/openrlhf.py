@@ -30,7 +30,7 @@ def _read(incoming: Incoming) -> Exchange:
         raise BadRequest(
             "The lists 'query', 'prompts' and 'labels' have different lengths. Send one entry of each per query."
         )
-    asked = attempts_in({"query": queries, "prompts": prompts, "labels": labels})
+    asked = attempts_in({"query": queries, "prompts": prompts, "labels": labels}, incoming.written)
     return Exchange(asked, _reply)
 
 
