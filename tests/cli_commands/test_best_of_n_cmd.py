@@ -33,7 +33,7 @@ def metadata(path: Path) -> dict[str, str]:
 def test_every_key_of_the_file_has_a_flag_and_every_flag_a_key() -> None:
     names = {parameter.name for parameter in best_of_n.params}
     own = {"config", "dry_run", "overwrite", "phase", "rescore", "retry_failed", "quiet", "as_json", "verbose"}
-    own |= {"detach", "engine_set", "resume_from_mirror"}
+    own |= {"detach", "engine_set", "keep_going", "resume_from_mirror"}
     judge = {"judge_model", "judge_base_url", "judge_api_key_env"}
     assert names - own - judge == set(ExperimentConfig.model_fields) - {"batch", "judge", "storage_options"}
 

@@ -159,6 +159,8 @@ def test_what_failed_is_tried_again_with_the_flag_that_is_named(
     (tmp_path / "mine.py").write_text(reward)
     options = ("-r", "mine.py:there", "--model", "gpt", "--base-url", server.url, "-o", "out")
     said = call("regenerate", stored, *options)
+    assert said.code == 7 and "`--keep-going`" in said.sentence
+    said = call("regenerate", stored, *options, "--keep-going")
     assert said.code == 1 and "None of the 40 stored answers" in said.sentence and "`--retry-failed`" in said.sentence
     assert answers_from(server) == 0
     (tmp_path / "scale").write_text("1")

@@ -24,7 +24,7 @@ from reward_kit.execution.pipeline import EvaluationPipeline
 SOURCE = Path(reward_kit.__file__).parent
 PATHS = set(known_paths(PipelineConfig))
 SECTIONS = {path for path in PATHS if any(other.startswith(f"{path}.") for other in PATHS)}
-OPTIONS = {"phase", "rescore", "resume_from_mirror", "retry_failed"}
+OPTIONS = {"keep_going", "phase", "rescore", "resume_from_mirror", "retry_failed"}
 """What a run is told beside its config."""
 OF_AGENTS = {path for path in PATHS if path.startswith("agent.")}
 OF_REWARDS = {path for path in PATHS if path.startswith("reward.remote.")} | {"reward.function_path"}
