@@ -150,7 +150,8 @@ class RewardFunction:
         reward = self.func if self._remote is None else self._remote
         if reward is None:
             raise AssertionError("a reward is here or there")
-        operators = marks_of(reward).operators & self.kwargs.keys()
+        marks = marks_of(reward)
+        operators = (marks.operators | marks.below.keys()) & self.kwargs.keys()
         call = RewardCall(reward, {name: self.kwargs[name] for name in operators})
         name = self.name or call.name
         reading = BatchReader(call, defaults={n: v for n, v in self.kwargs.items() if n not in operators})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.typed_interface import is_async, name_of, reward_function, signature_of
+from reward_kit.typed_interface import OPERATORS, is_async, marks_of, name_of, reward_function, signature_of
 
 __all__ = ["NamedScore", "accepted", "as_reward", "last_text", "result_of"]
 
@@ -43,7 +43,17 @@ def as_reward(
     chosen: Callable[..., Any] = reward_async if is_async(scorer) else reward
     chosen.__name__ = chosen.__qualname__ = name_of(scorer)
     chosen.__doc__ = inspect.getdoc(scorer)
+    vars(chosen)["__signature__"] = _with_marks(scorer, signature_of(chosen))
     return reward_function(chosen)
+
+
+def _with_marks(scorer: Callable[..., Any], signature: inspect.Signature) -> inspect.Signature:
+    """The signature with the scorer's own parameters that no column may fill."""
+    *named, others = signature.parameters.values()
+    marks = marks_of(scorer)
+    own = sorted({*marks.operators, *marks.below})
+    kept_back = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=OPERATORS) for n in own]
+    return signature.replace(parameters=[*named, *kept_back, others])
 
 
 def result_of(scores: Sequence[NamedScore]) -> EvaluateResult:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from reward_kit.integrations.openeval import adapt
-from reward_kit.typed_interface import is_async
+from reward_kit.models import Rollout
+from reward_kit.reward_call import RewardCall
+from reward_kit.typed_interface import Operator, is_async
 
 TURNS: Any = [{"role": "user", "content": "capital?"}, {"role": "assistant", "content": "Paris"}]
 
@@ -55,3 +57,15 @@ def test_several_scores_are_averaged_and_none_is_no_verdict() -> None:
 def test_an_answer_of_another_shape_is_an_error() -> None:
     with pytest.raises(TypeError, match="'yes'"):
         adapt(lambda outputs: "yes")(messages=TURNS)
+
+
+def test_what_an_evaluator_leaves_to_its_operator_no_column_fills() -> None:
+    def judged(*, outputs: Any, model: Operator[str] = "mine", level: str = "") -> dict[str, Any]:
+        return {"key": model, "score": 1.0, "comment": level}
+
+    rollout = Rollout.of_conversation(TURNS, "Paris", {"level": "easy", "model": "theirs"})
+    call = RewardCall(adapt(judged))
+    result = call.judge(call.arguments_of([rollout]))
+    assert ([*result.metrics], result.reason) == (["mine"], "easy")
+    chosen = RewardCall(adapt(judged), {"model": "another"})
+    assert [*chosen.judge(chosen.arguments_of([rollout])).metrics] == ["another"]
