@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reward_kit.errors import AnswersFailedError
 from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.run_summary import NO_PASSES, EstimateFigures, RunSummary, has_passes, many_failed
+from reward_kit.execution.run_summary import NO_PASSES, EstimateFigures, RunSummary, has_passes, many_failed, rests_on
 from reward_kit.models import Failure
 from reward_kit.statistics import Estimate, Interval
 from reward_kit.storage.journal import Journal
@@ -208,7 +208,7 @@ class RunResult:
         few, last = len(curve) <= _MOST_CURVE_POINTS, max((k for k, _ in curve), default=0)
         for k, found in curve:
             if few or k == last or k & (k - 1) == 0:  # else the powers of two and the last
-                yield f"pass@{k}", _shown(found)
+                yield f"pass@{k}", f"{_shown(found)} {rests_on(found, self.summary)}".rstrip()
 
     def _kinds_of_failure(self) -> Iterator[tuple[str, str]]:
         examples = self.summary.get("failure_examples", {})

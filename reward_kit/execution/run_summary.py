@@ -8,7 +8,16 @@ from typing import Any, Final, TypedDict
 
 from reward_kit.storage.thresholds import thresholds_reported
 
-__all__ = ["NO_PASSES", "EntryFigures", "EstimateFigures", "RunSummary", "has_passes", "is_graded", "many_failed"]
+__all__ = [
+    "NO_PASSES",
+    "EntryFigures",
+    "EstimateFigures",
+    "RunSummary",
+    "has_passes",
+    "is_graded",
+    "many_failed",
+    "rests_on",
+]
 
 NO_PASSES: Final = "the scores are graded: set `reward.pass_threshold`"
 """What stands in the place of pass@k where `has_passes` says no."""
@@ -111,3 +120,9 @@ def has_passes(summary: Mapping[str, Any]) -> bool:
     A threshold of 1 is the default and nobody's choice. `JudgedAnswers.has_passes` is the same of a run that was read.
     """
     return not is_graded(summary) or thresholds_reported(summary).given
+
+
+def rests_on(estimate: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
+    """On how many samples a figure rests, where it does not rest on all of them."""
+    rests, whole = estimate["samples"], figures["samples"]
+    return "" if rests == whole else f"of {rests:,} of {whole:,} samples"

@@ -26,7 +26,7 @@ from reward_kit.cli_commands.output import (
     remarks,
 )
 from reward_kit.execution.progress import facts, of_expected, progress_line, stages
-from reward_kit.execution.run_summary import NO_PASSES, has_passes, is_graded, many_failed
+from reward_kit.execution.run_summary import NO_PASSES, has_passes, is_graded, many_failed, rests_on
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from reward_kit.execution.plan import Plan
     from reward_kit.execution.result import RunResult
 
-__all__ = ["Display", "judge_line", "plan_notes", "rests_on"]
+__all__ = ["Display", "judge_line", "plan_notes"]
 
 _PLAIN_SECONDS = 5.0
 """How often a line of progress is printed when nobody watches a terminal."""
@@ -290,12 +290,6 @@ def _sweep_row(result: RunResult) -> list[str]:
 
 def _of_some(estimate: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     return f" {rests}" if (rests := rests_on(estimate, summary)) else ""
-
-
-def rests_on(estimate: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
-    """On how many samples a figure rests, where it does not rest on all of them."""
-    rests, whole = estimate["samples"], figures["samples"]
-    return "" if rests == whole else f"of {rests:,} of {whole:,} samples"
 
 
 def _short(estimate: Mapping[str, Any] | None) -> str:
