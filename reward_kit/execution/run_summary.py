@@ -124,5 +124,5 @@ def has_passes(summary: Mapping[str, Any]) -> bool:
 
 def rests_on(estimate: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
     """On how many samples a figure rests, where it does not rest on all of them."""
-    rests, whole = estimate["samples"], figures["samples"]
+    rests, whole = estimate["samples"], figures.get("samples", estimate["samples"])
     return "" if rests == whole else f"of {rests:,} of {whole:,} samples"

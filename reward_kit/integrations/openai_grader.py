@@ -6,7 +6,7 @@
 The service runs the source alone, without a network and without our package. So a reward can be exported if its file
 imports nothing but the standard library, reward_kit's names and what the service has; what the file defines is copied
 whole, and small stand-ins take the place of reward_kit's names. Called as `grade(sample, item)`: the item's fields are
-the columns, its `ground_truth` (or `reference_answer`) the ground truth, its `messages` what was asked.
+the columns, of which one says what is right (as in a dataset), its `messages` what was asked.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from reward_kit.datasets.ground_truths import CANDIDATES, EXPLICIT
 from reward_kit.errors import ConfigError
 from reward_kit.integrations.shim import literal
-from reward_kit.reward_call import RewardCall
+from reward_kit.reward_call import NOT_COLUMNS, RewardCall
 from reward_kit.typed_interface import marks_of, name_of
 
 __all__ = ["AVAILABLE", "python_grader"]
@@ -75,13 +76,21 @@ class BelowFolder:
 """
 
 _GRADE = """
+def truth_of(item):
+    said = [item[name] for name in %(explicit)r if item.get(name) not in (None, "")]
+    held = said[:1] or [item[name] for name in %(candidates)r if item.get(name) not in (None, "")]
+    if any(value != held[0] for value in held):
+        raise ValueError("several fields may hold the right answer; call one of them ground_truth")
+    return held[0] if held else None
+
+
 def grade(sample, item):
     asked = item.get("messages") or []
     answer = {"role": "assistant", "content": sample.get("output_text") or "", "tool_calls": sample.get("output_tools")}
     messages = [Message(**turn) for turn in (*asked, answer)]
     columns = {name: value for name, value in item.items() if name not in %(withheld)r}
-    truth = item.get("ground_truth", item.get("reference_answer"))
-    result = %(name)s(messages=messages, ground_truth=truth, **{**columns, **%(params)s})
+    facts = {name: value for name, value in {"response": messages[-1].text}.items() if name in %(facts)r}
+    result = %(name)s(messages=messages, ground_truth=truth_of(item), **{**columns, **facts, **%(params)s})
     if isinstance(result, (int, float)):
         return float(result)
     if result.get("error") is not None or not result.get("is_score_valid", True):
@@ -100,8 +109,12 @@ def python_grader(
         raise ConfigError(f"{call.name!r} cannot be exported: a grader is a plain function that judges one answer.")
     source = _standing_alone(function, call.name)
     marks = marks_of(call.func)
-    withheld = sorted({"messages", "ground_truth", *marks.operators, *marks.below})
-    grade = _GRADE % {"name": function.__name__, "params": literal(dict(params or {})), "withheld": withheld}
+    filled = {
+        "name": function.__name__, "params": literal(dict(params or {})), "explicit": EXPLICIT,
+        "candidates": CANDIDATES, "withheld": sorted({*NOT_COLUMNS, *marks.operators, *marks.below}),
+        "facts": [name for name in ("response",) if call.wants(name)],
+    }  # fmt: skip
+    grade = _GRADE % filled
     text = f"from __future__ import annotations\n{_STAND_INS}\n\n{source}\n\n{grade}"
     return {"type": "python", "name": name or name_of(call.func), "source": text}
 

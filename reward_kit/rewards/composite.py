@@ -264,12 +264,18 @@ class Part(NamedTuple):
             return PartOutcome(self, None, error)
 
 
+_KNOWN_OF_AN_ATTEMPT = ("model", "finish_reason", "steps", "facts", "ended", "truncated")
+
+
 def _judged(messages: list[Message], ground_truth: Any, rollout: Rollout | None, given: Mapping[str, Any]) -> Rollout:
     """What the parts judge: the rollout, or, where somebody calls the whole by hand, what was given in its place."""
     if rollout is not None:
         return rollout
     columns = {name: value for name, value in given.items() if name not in RESOURCES}
-    return Rollout.of_conversation(messages, ground_truth, columns)
+    made = Rollout.of_conversation(messages, ground_truth, columns)
+    sample = made.sample.model_copy(update={name: given[name] for name in ("tools", "split") if name in given})
+    known = {name: given[name] for name in _KNOWN_OF_AN_ATTEMPT if name in given}
+    return made.model_copy(update={"sample": sample, **known})
 
 
 def _resources(given: Mapping[str, Any]) -> dict[str, Any]:

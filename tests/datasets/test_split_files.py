@@ -87,9 +87,7 @@ def test_few_shot_rows_are_taken_from_their_own_split(tmp_path: Path) -> None:
     assert sample.messages[-1].text == "train.jsonl test.jsonl"
 
 
-WORDS = st.sampled_from(
-    ["train", "test", "dev", "val", "eval", "validation", "data", "a", "math", "latest"]
-)
+WORDS = st.sampled_from(["train", "test", "dev", "val", "eval", "validation", "data", "a", "math", "latest"])
 NAMES = st.builds("".join, st.lists(WORDS | st.sampled_from(["-", "_", ".", "1", " "]), min_size=1, max_size=4))
 PATHS = st.builds(lambda folders, name: "/".join([*folders, f"{name}.jsonl"]), st.lists(NAMES, max_size=2), NAMES)
 SHARDS = st.builds("data/{}-0000{}-of-00009.jsonl".format, WORDS, st.integers(0, 8))

@@ -82,7 +82,7 @@ def test_a_dataset_springs_no_trap(entry: RewardEntry, traps: Traps, tmp_path: P
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
     evaluate(
         str(tmp_path / "rows.jsonl"), entry.path, dataset={"on_bad_row": "skip"}, judge=JUDGE,
-        params=PARAMS.get(entry.name), reward_settings={"workers": 1},
+        params=PARAMS.get(entry.name), reward_settings={"workers": 1}, keep_going=True,
     )  # fmt: skip
     assert not traps.sprung()
 
@@ -178,7 +178,7 @@ def test_each_trap_springs_where_a_reward_trusts_the_data(traps: Traps) -> None:
         {"checker": poisons["python file"]}, {"checker": "timeit:timeit", "command": traps.python},
         {"path": poisons["data file"]}, {"path": poisons["text file"]}, {"url": poisons["url"]},
     ]  # fmt: skip
-    evaluate([{**asked, **each} for each in columns], careless, reward_settings={"workers": 1})
+    evaluate([{**asked, **each} for each in columns], careless, reward_settings={"workers": 1}, keep_going=True)
     assert {*traps.sprung()} == {
         "ran: python", "opened: evil.py", "opened: data.sqlite", "opened: notes.txt", "contacted"
     }  # fmt: skip
