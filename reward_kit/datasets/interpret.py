@@ -24,6 +24,7 @@ although it served as id, question or answer: a reward may name it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -31,10 +32,19 @@ from pydantic import ValidationError
 
 from reward_kit.config_models import DatasetFormat
 from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, nearest_columns
-from reward_kit.datasets.ground_truths import EXPLICIT, as_call, explicit_truth, is_held, said_in, says_truth
+from reward_kit.datasets.ground_truths import (
+    CANDIDATES,
+    EXPLICIT,
+    as_call,
+    explicit_truth,
+    is_held,
+    plain_truth,
+    said_in,
+    says_truth,
+)
 from reward_kit.datasets.row_ids import content_id
 from reward_kit.datasets.rows import BadRow, Written, as_python, plain
-from reward_kit.datasets.shapes import ShapeReader
+from reward_kit.datasets.shapes import KNOWN, ShapeReader
 from reward_kit.datasets.truth_columns import id_by_content
 from reward_kit.models import SYSTEM_ROLES, Message, Rollout, Sample, split_off_answer
 from reward_kit.utils import exact_json
@@ -119,6 +129,8 @@ class RowReader:
         self.former_ids = False
         """Whether rows without an id are named as they once were: after their ground truth, too."""
         self._truth_columns = truth_columns
+        given = (format, id_column, response_column, system_prompt, split, *truth_columns)
+        self._has_no_settings = given == ("auto", "id", _ANSWER, None, None)
         self._shapes = ShapeReader(format, response_column)
         self._id_column = id_column
         self._response_column = response_column
@@ -142,7 +154,8 @@ class RowReader:
 
         `asked` is the conversation, where the caller has read it already: it may be empty then.
         """
-        question = self._asked({**row}, asked)
+        question = _simple_question(row, asked) if asked is not None and self._has_no_settings else None
+        question = question or self._asked({**row}, asked)
         return question.sample(question.name, 0, written)
 
     def sample_or_opening(self, row: Mapping[str, Any]) -> Sample:
@@ -254,6 +267,57 @@ def sample_of(row: Mapping[str, Any]) -> Sample:
 def rollouts_of(row: Mapping[str, Any]) -> list[Rollout]:
     """The answers that a row holds, read as a dataset without settings is."""
     return RowReader().rollouts(row)
+
+
+# ── rows in which the names of the columns tell everything ───────────────────────────────────────────────────────────
+
+_SPEAKING = KNOWN | {
+    "id", *_OTHER_IDS, "input_metadata", "system_prompt", "split", "tools", "response_index", _ANSWER, "metadata",
+    "reward_model", "reference_response", "choices", "options", USER_TURN, CONTENT,
+}  # fmt: skip
+"""Names that mean something beside `messages`, `prompt` and the truth, or may."""
+_CONVERSATIONS = ("messages", "prompt")
+
+
+@functools.lru_cache(maxsize=1024)
+def _truth_by_names(names: tuple[str, ...]) -> str | None:
+    """The one column with the truth, empty where there is none; None where a row has to be looked at more closely."""
+    others = [name for name in names if name not in _CONVERSATIONS]
+    truths = [name for name in others if name == "ground_truth" or name in CANDIDATES]
+    if len(truths) > 1 or truths in (["completion"], ["output"]):
+        return None
+    if any(name.lower() in _SPEAKING for name in others if name not in truths):
+        return None
+    return truths[0] if truths else ""
+
+
+def _simple_question(row: Mapping[str, Any], asked: list[Message]) -> Question | None:
+    """What most rows of trainers and callers ask, which give no more than a prompt, a truth and columns of their own.
+
+    It is what `RowReader` says of them, for a fraction of the time: they wait for each answer.
+    """
+    column = _truth_by_names(tuple(row))
+    if column is None:
+        return None
+    named = {name: value for name, value in row.items() if name != column}
+    columns = named if column == "ground_truth" or not column else {**row}
+    for name in _CONVERSATIONS:
+        turns = row.get(name)
+        if isinstance(turns, list | dict):
+            if isinstance(turns, dict) or not turns or turns[-1].get("role") == "assistant":
+                return None
+            columns = {other: value for other, value in columns.items() if other != name}
+            break
+        if name == "messages" and turns is not None:
+            return None
+    truth = row.get(column)
+    if column != "ground_truth":
+        truth = plain_truth(column, truth) if is_held(truth) else None
+    try:
+        content = content_id(named)
+    except TypeError:
+        return None
+    return Question(content, False, asked, truth, None, None, {**columns})
 
 
 def _row_id(columns: Columns) -> Any:

@@ -51,7 +51,7 @@ from reward_kit.datasets.ground_truths import (
 from reward_kit.datasets.rows import BadRow
 from reward_kit.utils import exact_json
 
-__all__ = ["FORMATS", "Shape", "ShapeReader", "known_shapes"]
+__all__ = ["FORMATS", "KNOWN", "Shape", "ShapeReader", "known_shapes"]
 
 _QUESTIONS = ("question", "problem", "query", "instruction")
 """Columns that hold a question, where the row has none of our own names for it."""
@@ -169,7 +169,7 @@ class ShapeReader:
 
 @functools.lru_cache(maxsize=1024)
 def _names_of(columns: tuple[str, ...]) -> Names:
-    spellings = {known: spelled((known,), columns) for known in _KNOWN.difference(columns)}
+    spellings = {known: spelled((known,), columns) for known in KNOWN.difference(columns)}
     other = {known: found[0] for known, found in spellings.items() if len(found) == 1}
     ours = {*columns, *other}
     return Names(other, tuple(one for one in _SHAPES if one.needs <= ours), spelled(_QUESTIONS, columns))
@@ -387,7 +387,7 @@ _BY_NAME: dict[str, Shape] = {
     **{shape.name: shape for shape in _SHAPES},
 }  # fmt: skip
 
-_KNOWN = frozenset(
+KNOWN = frozenset(
     {*_OWN, *EXPLICIT, *_QUESTIONS, _LAST_QUESTION, *CANDIDATES}.union(*(shape.needs for shape in _SHAPES))
 )
 """Names that are recognised with other capitals, too."""

@@ -22,13 +22,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from reward_kit.datasets.ground_truths import AmbiguousTruth
 from reward_kit.datasets.interpret import RowReader
 from reward_kit.datasets.rows import BadRow, Written, as_json
 from reward_kit.models import Failure, Message, Rollout, Verdict, split_off_answer
-from reward_kit.utils.trusted import text_message, trusted
+from reward_kit.utils.trusted import trusted
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -163,22 +163,19 @@ def messages_in(value: Any, field: str = "messages") -> list[Message]:
     if not isinstance(value, list) or not value:
         what = "an empty list" if value == [] else _kind(value)
         raise BadRequest(f"The field {field!r} is {what}. Send a list of messages, each with a role and content.")
-    return [_message(turn, f"{field}[{number}]") for number, turn in enumerate(value)]
-
-
-def _message(turn: Any, where: str) -> Message:
-    if type(turn) is not dict or type(turn.get("role")) is not str:
-        raise BadRequest(f"{where} is not an object with a text as its role. Send role and content.")
-    if len(turn) == 2 and type(turn.get("content")) is str:  # as it mostly is
-        return text_message(turn["role"], turn["content"])
+    for number, turn in enumerate(value):
+        if type(turn) is not dict or type(turn.get("role")) is not str:
+            raise BadRequest(f"{field}[{number}] is not an object with a text as its role. Send role and content.")
     try:
-        return Message.model_validate(turn)
+        return _MESSAGES.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise BadRequest(f"{where}.{place}: {first['msg']}. Send OpenAI-shaped messages.") from None
+        number, *place = first["loc"]
+        where = ".".join(map(str, [f"{field}[{number}]", *place]))
+        raise BadRequest(f"{where}: {first['msg']}. Send OpenAI-shaped messages.") from None
 
 
+_MESSAGES = TypeAdapter(list[Message])
 _rows = RowReader()
 _rollout = trusted(Rollout)
 

@@ -199,3 +199,18 @@ def test_the_answers_of_a_row_are_in_their_order() -> None:
     assert [(one.response_index, one.turns[-1].text) for one in rollouts] == [(0, "a"), (1, "b")]
     (numbered,) = rollouts_of({"prompt": "?", "assistant_response": "a", "response_index": 3})
     assert numbered.response_index == 3
+
+
+@settings(max_examples=400)
+@given(cases())
+def test_the_short_way_of_trainers_rows_ends_where_the_long_one_does(case: Case) -> None:
+    def sample_in(row: dict[str, Any]) -> Any:
+        return outcome(lambda: [RowReader().sample(row)])
+
+    read = sample_in(case.row)
+    if case.unclear or case.ends_with_answer or "conversations" in case.row or "category" in case.row:
+        return
+    asked = RowReader().sample(case.row).messages
+    row = copy.deepcopy(case.row)
+    assert outcome(lambda: [RowReader().sample_as_it_is(row, asked)]) == read
+    assert row == case.row
