@@ -414,6 +414,8 @@ def split_off_answer(messages: list[Message]) -> tuple[list[Message], list[Messa
 
     Where nobody asked, only what stands at the beginning for the system is no answer.
     """
+    if len(messages) > 1 and messages[-2].role == "user" and messages[-1].role == "assistant":  # as it mostly is
+        return messages[:-1], messages[-1:]
     roles = [turn.role for turn in messages]
     if "user" in roles:
         end = len(roles) - roles[::-1].index("user")

@@ -256,6 +256,11 @@ class RewardCall:
         return self._operators
 
     @property
+    def needs_ids(self) -> bool:
+        """Whether the reward looks at the ids of samples, or judges those together that have the same."""
+        return self.mode == "batch" or self.is_remote or not self._facts.keys().isdisjoint({"sample_id", "rollout"})
+
+    @property
     def takes_any(self) -> bool:
         """Whether it is handed every column, and not only those that it names."""
         return self._takes_any
@@ -287,29 +292,31 @@ class RewardCall:
     # -- what a call is handed
 
     def arguments_of(
-        self, rollouts: Sequence[Rollout], *, plain: bool = False, given: Mapping[str, Any] | None = None
-    ) -> Arguments:
+        self, rollouts: Sequence[Rollout], *, plain: bool = False, owned: bool = False,
+        given: Mapping[str, Any] | None = None,
+    ) -> Arguments:  # fmt: skip
         """What a call that judges these rollouts is handed: one rollout, or in batch mode all those of a sample.
 
         `plain`: as data that are copied on their way, into a worker process. Otherwise nothing is shared that the
-        reward could change. `given` is what a caller in Python gives by name: like params, but of this one call.
+        reward could change, unless they are `owned`: nobody else looks at them any more. `given` is what a caller in
+        Python gives by name: like params, but of this one call.
         """
         sample = rollouts[0].sample
         handed = self._from_columns(sample.columns) if sample.columns else {}
         if self._gives_truth:
             handed["ground_truth"] = self._truth_of(rollouts[0])
-        if not plain and handed:
+        if handed and not plain and not owned:
             handed = unshared(handed)
         if self.mode == "batch":
             handed |= {name: [fact(rollout) for rollout in rollouts] for name, fact in self._facts.items()}
             handed[_SIZE] = len(rollouts)
             if self._gives_messages:
-                handed[self._subject] = [_turns(rollout, plain=plain) for rollout in rollouts]
+                handed[self._subject] = [_turns(rollout, plain=plain, owned=owned) for rollout in rollouts]
         else:
             for name, fact in self._facts.items():
                 handed[name] = fact(rollouts[0])
             if self._gives_messages:
-                handed[self._subject] = _turns(rollouts[0], plain=plain)
+                handed[self._subject] = _turns(rollouts[0], plain=plain, owned=owned)
         if given:
             handed |= {n: v for n, v in given.items() if n not in RESERVED and (self._takes_any or n in self._named)}
         for name in self._required:
@@ -463,8 +470,10 @@ class RewardCall:
             return await self.function(**given)
 
 
-def _turns(rollout: Rollout, *, plain: bool) -> list[Any]:
-    """The whole conversation, which shares nothing with the rollout."""
+def _turns(rollout: Rollout, *, plain: bool, owned: bool) -> list[Any]:
+    """The whole conversation, which shares nothing with the rollout unless that is `owned`."""
+    if owned and not plain:
+        return rollout.messages
     turn = _plain if plain else _copied
     return [*map(turn, rollout.sample.messages), *map(turn, rollout.turns)]
 

@@ -148,13 +148,16 @@ class RowReader:
         return question.sample(question.name, position)
 
     def sample_as_it_is(
-        self, row: Mapping[str, Any], asked: list[Message] | None = None, written: Written = as_python
-    ) -> Sample:
+        self, row: Mapping[str, Any], asked: list[Message] | None = None, written: Written = as_python, *,
+        named: bool = True,
+    ) -> Sample:  # fmt: skip
         """The same for a row that is never kept in a file: it may hold whatever its reward can use.
 
-        `asked` is the conversation, where the caller has read it already: it may be empty then.
+        `asked` is the conversation, where the caller has read it already: it may be empty then. If nobody looks at the
+        id (`named` is False), a row without one may go without.
         """
-        question = _simple_question(row, asked) if asked is not None and self._has_no_settings else None
+        is_short = asked is not None and self._has_no_settings
+        question = _simple_question(row, asked or [], named=named) if is_short else None
         question = question or self._asked({**row}, asked)
         return question.sample(question.name, 0, written)
 
@@ -291,7 +294,7 @@ def _truth_by_names(names: tuple[str, ...]) -> str | None:
     return truths[0] if truths else ""
 
 
-def _simple_question(row: Mapping[str, Any], asked: list[Message]) -> Question | None:
+def _simple_question(row: Mapping[str, Any], asked: list[Message], *, named: bool) -> Question | None:
     """What most rows of trainers and callers ask, which give no more than a prompt, a truth and columns of their own.
 
     It is what `RowReader` says of them, for a fraction of the time: they wait for each answer.
@@ -299,14 +302,14 @@ def _simple_question(row: Mapping[str, Any], asked: list[Message]) -> Question |
     column = _truth_by_names(tuple(row))
     if column is None:
         return None
-    named = {name: value for name, value in row.items() if name != column}
-    columns = named if column == "ground_truth" or not column else {**row}
+    rest = {name: value for name, value in row.items() if name != column}
+    columns = {**(rest if column == "ground_truth" or not column else row)}
     for name in _CONVERSATIONS:
         turns = row.get(name)
         if isinstance(turns, list | dict):
             if isinstance(turns, dict) or not turns or turns[-1].get("role") == "assistant":
                 return None
-            columns = {other: value for other, value in columns.items() if other != name}
+            del columns[name]
             break
         if name == "messages" and turns is not None:
             return None
@@ -314,10 +317,10 @@ def _simple_question(row: Mapping[str, Any], asked: list[Message]) -> Question |
     if column != "ground_truth":
         truth = plain_truth(column, truth) if is_held(truth) else None
     try:
-        content = content_id(named)
+        content = content_id(rest) if named else ""
     except TypeError:
         return None
-    return Question(content, False, asked, truth, None, None, {**columns})
+    return Question(content, False, asked, truth, None, None, columns)
 
 
 def _row_id(columns: Columns) -> Any:

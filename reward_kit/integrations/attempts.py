@@ -39,28 +39,28 @@ def attempt_of_turns(row: Mapping[str, Any], turns: Sequence[Any], objects: Mapp
     """The same for a whole conversation, its answer last."""
     asked, said = split_off_answer(_messages(turns))
     whole = {**row, "messages": [turn.model_dump(exclude_unset=True) for turn in asked]}
-    return _rollout(sample=_sample(whole, asked, objects), response_index=0, turns=said)
+    sample = _rows.sample_as_it_is(whole, asked, as_table)
+    sample.columns.update(objects or {})
+    return _rollout(sample=sample, response_index=0, turns=said)
 
 
 def sample_for(
-    row: Mapping[str, Any], prompt: Any, objects: Mapping[str, Any] | None = None, written: Written = as_table
-) -> Sample:
-    """What a row asks: see `attempt`. Trainers' rows come from tables, unless `written` says something else."""
-    return _sample(row, _messages(prompt_turns(prompt)), objects, written)
+    row: Mapping[str, Any], prompt: Any, objects: Mapping[str, Any] | None = None, written: Written = as_table, *,
+    named: bool = True,
+) -> Sample:  # fmt: skip
+    """What a row asks: see `attempt`. Trainers' rows come from tables, unless `written` says something else.
+
+    `named`: somebody looks at the id of the sample.
+    """
+    sample = _rows.sample_as_it_is(row, _messages(prompt_turns(prompt)), written, named=named)
+    if objects:
+        sample.columns.update(objects)
+    return sample
 
 
 def answered(sample: Sample, completion: Any) -> Rollout:
     """The sample with what the model answered: a text, or the turns it added."""
     return _rollout(sample=sample, response_index=0, turns=_messages(completion_turns(completion)))
-
-
-def _sample(
-    row: Mapping[str, Any], asked: list[Message], objects: Mapping[str, Any] | None, written: Written = as_table
-) -> Sample:
-    sample = _rows.sample_as_it_is(row, asked, written)
-    if objects:
-        sample.columns.update(objects)
-    return sample
 
 
 def _messages(turns: Sequence[Any]) -> list[Message]:

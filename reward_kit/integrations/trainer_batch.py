@@ -136,7 +136,7 @@ class BatchReader(NamedTuple):
         if not objects and before.sample is not None and _is_same(row, before.row):
             return before
         prompt = prompt if self.user_message_fn is None else self.user_message_fn(prompt)
-        sample = sample_for({**row, "prompt": prompt}, prompt, objects)
+        sample = sample_for({**row, "prompt": prompt}, prompt, objects, named=self.call.needs_ids)
         sample.columns.pop("prompt", None)  # a trainer's rewards are handed its columns, and not what it asks
         return _Asked(row, sample)
 

@@ -43,11 +43,13 @@ class OnTheLoop:
         setting: str = "reward.timeout",
         worlds: Worlds | None = None,
         opened: Opened | None = None,
+        *,
+        owned: bool = False,
     ) -> None:
         """So many calls at a time, each within `timeout` seconds; `setting` is what would give it more.
 
         `worlds` opens what a reward that asks for an agent's world is handed with each rollout. `opened` is told which
-        files the reward opens.
+        files the reward opens. `owned`: nobody else looks at the rollouts, so the reward may have them as they are.
         """
         self._opened = opened
         self._worlds = worlds
@@ -64,6 +66,7 @@ class OnTheLoop:
         self._free = asyncio.Semaphore(concurrency)
         self._judging: dict[asyncio.Task[Any], Rollout] = {}
         self._groups = call.mode == "batch"
+        self._owned = owned
 
     async def score(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         """One verdict per rollout, in their order: the reward is called in this process.
@@ -150,7 +153,7 @@ class OnTheLoop:
 
     async def _verdicts(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
         if self._worlds is None:
-            return await verdicts_async(self._call, rollouts, self._resources)
+            return await verdicts_async(self._call, rollouts, self._resources, owned=self._owned)
         try:
             async with self._worlds(rollouts[0]) as world:
                 return await verdicts_async(self._call, rollouts, {**self._resources, "world": world})

@@ -93,11 +93,13 @@ async def open_scorer(
     *,
     at_hand: int = 1,
     agent: AgentConfig | None = None,
+    owned: bool = False,
 ) -> AsyncIterator[OnTheLoop | InWorkers]:
     """The scorer the reward calls for, with its worker processes, its sandboxes and its judge if it needs any.
 
     Where `at_hand` rollouts wait to be judged already, as many workers start together. What the reward prints there
-    goes into a file in `directory`, or to standard error where there is none.
+    goes into a file in `directory`, or to standard error where there is none. `owned`: nobody else looks at the
+    rollouts.
     """
     call, config = reward.call, reward.config
     needed = [name for name in RESOURCES if call.wants(name)]
@@ -112,7 +114,9 @@ async def open_scorer(
         open_worlds(call, agent, sandbox) as worlds,
     ):
         if call.is_async and not config.isolate:
-            scorer = OnTheLoop(call, reward.timeout, concurrency, resources, worlds=worlds, opened=reward.opened)
+            scorer = OnTheLoop(
+                call, reward.timeout, concurrency, resources, worlds=worlds, opened=reward.opened, owned=owned
+            )  # fmt: skip
             with LoopWatch(min(reward.timeout, defaults.LOOP_PATIENCE_SECONDS), scorer.log_blockage), hidden_tasks():
                 yield scorer
             return

@@ -38,11 +38,11 @@ def _verdicts(call: RewardCall, arguments: Arguments, resources: Mapping[str, An
 
 
 async def verdicts_async(
-    call: RewardCall, rollouts: Sequence[Rollout], resources: Mapping[str, Any] | None = None
+    call: RewardCall, rollouts: Sequence[Rollout], resources: Mapping[str, Any] | None = None, *, owned: bool = False
 ) -> list[Verdict]:
     """The same, for the event loop."""
     try:
-        arguments = call.arguments_of(rollouts)
+        arguments = call.arguments_of(rollouts, owned=owned)
         if call.mode == "batch":
             return [_verdict(call, result) for result in await call.judge_group_async(arguments, resources)]
         return [await call.judge_async(arguments, resources)]

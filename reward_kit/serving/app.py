@@ -165,6 +165,9 @@ class RewardApp:
         self.ending = False
         """Whether the server is about to end: `/ready` says so."""
         self._rewards = rewards
+        self._asks = {
+            name: (each.config.pass_threshold, each.call.needs_ids) for name, each in rewards.items()
+        }  # fmt: skip
         self._extensions = extensions
         self._judging: dict[str, Judging] = {}
         self._log: AccessLog | None = None
@@ -322,9 +325,9 @@ class RewardApp:
             body = await self._bodies.read(receive, served.head.length, held)
             served.size_in = len(body)
             told, texts = self._bodies.json(body)
-            threshold = self._rewards[found.reward].config.pass_threshold
+            threshold, needs_ids = self._asks[found.reward]
             written = as_written(texts) if texts else as_json
-            exchange = found.route.read(Incoming(told, PlainHeaders(scope["headers"]), threshold, written))
+            exchange = found.route.read(Incoming(told, PlainHeaders(scope["headers"]), threshold, needs_ids, written))
             del body
             asked = exchange.asked
             if not asked:

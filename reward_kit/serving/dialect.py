@@ -57,6 +57,8 @@ class Incoming(NamedTuple):
     """By their names in lower case. Credentials are not among them."""
     pass_threshold: float = 1.0
     """The reward's: the score from which on an answer has passed."""
+    needs_ids: bool = True
+    """Whether the reward looks at the ids of samples, or judges those together that have the same."""
     written: Written = as_json
     """How the body writes one of its numbers, where Python would write it otherwise."""
 
@@ -181,8 +183,8 @@ _rollout = trusted(Rollout)
 
 
 def rollout_in(
-    row: Mapping[str, Any], turns: Any, field: str = "messages", *, sample_id: str | None = None, asks: bool = False,
-    written: Written = as_json,
+    incoming: Incoming, row: Mapping[str, Any], turns: Any, field: str = "messages", *,
+    sample_id: str | None = None, asks: bool = False,
 ) -> Rollout:  # fmt: skip
     """What a caller wants judged: a whole conversation, its answer last, and the row that it belongs to.
 
@@ -194,7 +196,8 @@ def rollout_in(
     if not asks:
         row = {**row, "messages": turns[: len(asked)]}
     try:
-        sample = _rows.sample_as_it_is(row if sample_id is None else {**row, "id": sample_id}, asked, written)
+        row = row if sample_id is None else {**row, "id": sample_id}
+        sample = _rows.sample_as_it_is(row, asked, incoming.written, named=incoming.needs_ids)
     except AmbiguousTruth as error:
         which = " or ".join(map(repr, error.candidates))
         raise BadRequest(f"It is unclear what is right: {which}. Send it in the field 'ground_truth'.") from None

@@ -108,5 +108,5 @@ def _groups(rollouts: Sequence[Rollout]) -> list[list[int]]:
 @contextlib.asynccontextmanager
 async def open_judging(name: str, reward: Reward, settings: ServeSettings) -> AsyncIterator[Judging]:
     """Open what the reward needs; closed in the end. What cannot work is said here, before anything is served."""
-    async with open_scorer(reward, None, settings.sandbox, settings.judge) as scorer:
+    async with open_scorer(reward, None, settings.sandbox, settings.judge, owned=True) as scorer:
         yield Judging(name, reward, scorer, settings)

@@ -39,6 +39,10 @@ class Imports:
     """Files that are not Python, with what is wrong; what they import is not known."""
 
 
+_THIS_PACKAGE = __name__.partition(".")[0]
+"""It counts as installed, also where somebody works in a checkout of it."""
+
+
 def import_roots(project: Path, *first: Path) -> list[Path]:
     """The folders from which the project's modules are imported: `first`, the project's own, and its `src`."""
     candidates = [*first, project, project / "src"]
@@ -143,17 +147,23 @@ class _Reader:
         top = name.partition(".")[0]
         if name.startswith("importlib.resources"):
             self._found.reads_beside.add(self._file)
-        if not files and top not in sys.stdlib_module_names and not list(self._find(top)) and not self._is_folder(top):
+        if not files and top not in sys.stdlib_module_names and not self._is_own(top):
             self._found.outside.append(Outside(top, self._file, line, is_needed))
             self._found.named.add(name)
 
-    def _is_folder(self, name: str) -> bool:
-        """Whether the project has a package of this name without an `__init__.py`."""
-        return any((root / name).is_dir() and any((root / name).rglob("*.py")) for root in self._roots)
+    def _is_own(self, name: str) -> bool:
+        """Whether the project has a module or package of this name, maybe one without an `__init__.py`."""
+        if name == _THIS_PACKAGE:
+            return False
+        return any(self._find(name)) or any(
+            (root / name).is_dir() and any((root / name).rglob("*.py")) for root in self._roots
+        )
 
     def _find(self, name: str) -> Iterator[Path]:
         """The project's file of a module, with the packages around it."""
         parts = name.split(".")
+        if parts[0] == _THIS_PACKAGE:
+            return
         for root in self._roots:
             place = root.joinpath(*parts)
             for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):

@@ -53,9 +53,7 @@ def _read(incoming: Incoming) -> Exchange:
     given = settings.get("threshold") if isinstance(settings, dict) else None
     line = float(given) if isinstance(given, int | float) else incoming.pass_threshold
     row = {name: value for name, value in item.items() if name not in {"response", "messages"}}
-    asked = rollout_in(
-        row, [*turns, turn], "item", asks=bool(turns) and "messages" not in item, written=incoming.written
-    )
+    asked = rollout_in(incoming, row, [*turns, turn], "item", asks=bool(turns) and "messages" not in item)
     return Exchange([asked], lambda verdicts: _reply(verdicts, line))
 
 

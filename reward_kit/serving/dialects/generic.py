@@ -21,7 +21,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reward_kit.datasets.rows import Written
 from reward_kit.models import EvaluateResult, Failure, Rollout, Verdict
 from reward_kit.serving.dialect import (
     BadRequest,
@@ -64,11 +63,11 @@ def result_body(verdict: Verdict) -> dict[str, Any]:
 
 
 def _asked(
-    item: Mapping[str, Any], turns: Any, told: Any, written: Written, field: str = "messages",
+    item: Mapping[str, Any], turns: Any, told: Any, incoming: Incoming, field: str = "messages",
     sample_id: str | None = None,
 ) -> Rollout:  # fmt: skip
     if len(item) == 2 and "ground_truth" in item:  # as it mostly is
-        return rollout_in({"ground_truth": item["ground_truth"]}, turns, field, written=written)
+        return rollout_in(incoming, {"ground_truth": item["ground_truth"]}, turns, field)
     row = {name: value for name, value in item.items() if name not in _OWN_FIELDS}
     if kwargs := item.get("kwargs"):
         if not isinstance(kwargs, dict):
@@ -79,7 +78,7 @@ def _asked(
     sample_id = item.get("sample_id") or sample_id
     if sample_id is not None and not isinstance(sample_id, str):
         raise BadRequest("The field 'sample_id' is not a text. Send a text, or leave it out.")
-    rollout = rollout_in(row, turns, field, sample_id=sample_id, written=written)
+    rollout = rollout_in(incoming, row, turns, field, sample_id=sample_id)
     return rollout if told is None else _as_told(rollout, told)
 
 
@@ -100,12 +99,12 @@ def _as_told(rollout: Rollout, told: Any) -> Rollout:
 def _one(incoming: Incoming) -> Exchange:
     body = object_in(incoming.json)
     if "rollouts_messages" in body:
-        return Exchange(_group(body, incoming.written), _many_results)
+        return Exchange(_group(body, incoming), _many_results)
     object_in(body, "messages")
-    return Exchange([_asked(body, body["messages"], body.get("rollout"), incoming.written)], _one_result)
+    return Exchange([_asked(body, body["messages"], body.get("rollout"), incoming)], _one_result)
 
 
-def _group(body: Mapping[str, Any], written: Written) -> list[Rollout]:
+def _group(body: Mapping[str, Any], incoming: Incoming) -> list[Rollout]:
     conversations, told = body["rollouts_messages"], body.get("rollouts")
     if not isinstance(conversations, list) or not conversations:
         raise BadRequest(
@@ -117,7 +116,7 @@ def _group(body: Mapping[str, Any], written: Written) -> list[Rollout]:
     for number, messages in enumerate(conversations):
         known = asked[0].sample.id if asked else None  # whatever their prompts look like, they are of one sample
         field = f"rollouts_messages[{number}]"
-        asked.append(_asked(body, messages, None if told is None else told[number], written, field, known))
+        asked.append(_asked(body, messages, None if told is None else told[number], incoming, field, known))
     return asked
 
 
@@ -129,7 +128,7 @@ def _batch(incoming: Incoming) -> Exchange:
     for number, item in enumerate(items):
         if not isinstance(item, dict) or "messages" not in item:
             raise BadRequest(f"items[{number}] is not an object with messages. Send messages, and ground_truth if any.")
-        asked.append(_asked(item, item["messages"], item.get("rollout"), incoming.written, f"items[{number}].messages"))
+        asked.append(_asked(item, item["messages"], item.get("rollout"), incoming, f"items[{number}].messages"))
     return Exchange(asked, _many_results)
 
 
@@ -143,7 +142,7 @@ def _inherited(incoming: Incoming) -> Exchange:
     turns = body["messages"]
     if body.get("ground_truth") is None and isinstance(turns, list):
         body = {**body, "ground_truth": turns[:-1]}
-    return Exchange([_asked(body, turns, body.get("rollout"), incoming.written)], _one_result_or_error)
+    return Exchange([_asked(body, turns, body.get("rollout"), incoming)], _one_result_or_error)
 
 
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -74,7 +74,7 @@ def _verify(incoming: Incoming) -> Exchange:
     row = {name: value for name, value in body.items() if name not in {"responses_create_params", "response"}}
     if tools := asked_for.get("tools"):
         row = {"tools": tools, **row}
-    asked = rollout_in(row, [*prompt, *answer], "response", written=incoming.written)
+    asked = rollout_in(incoming, row, [*prompt, *answer], "response")
     return Exchange([asked], lambda verdicts: failed_reply(verdicts) or Reply(200, _verified(body, verdicts)))
 
 

@@ -36,7 +36,7 @@ def _asked(incoming: Incoming) -> list[Rollout]:
         raise BadRequest("The field 'prompt' is neither a text nor a list of messages. Send what the model was asked.")
     turns = [*prompt_turns(prompt), {"role": "assistant", "content": body["response"]}]
     row = {name: value for name, value in body.items() if name != "response"}
-    return [rollout_in(row, turns, "prompt", asks=True, written=incoming.written)]
+    return [rollout_in(incoming, row, turns, "prompt", asks=True)]
 
 
 def _read(incoming: Incoming) -> Exchange:

@@ -40,9 +40,7 @@ def _read(incoming: Incoming) -> Exchange:
     turns = prompt_turns(prompt) if isinstance(prompt, str | list) else []
     row = {name: value for name, value in {**extra, **body}.items() if name not in {"solution_str", "extra_info"}}
     turns = [*turns, {"role": "assistant", "content": body["solution_str"]}]
-    return Exchange(
-        [rollout_in(row, turns, "extra_info.prompt", asks="prompt" in row, written=incoming.written)], _reply
-    )
+    return Exchange([rollout_in(incoming, row, turns, "extra_info.prompt", asks="prompt" in row)], _reply)
 
 
 @results_or_failed
