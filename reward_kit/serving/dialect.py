@@ -172,8 +172,7 @@ def messages_in(value: Any, field: str = "messages") -> list[Message]:
         return _MESSAGES.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        number, *place = first["loc"]
-        where = ".".join(map(str, [f"{field}[{number}]", *place]))
+        where = ".".join(map(str, [f"{field}[{first['loc'][0]}]", *first["loc"][1:]]))
         raise BadRequest(f"{where}: {first['msg']}. Send OpenAI-shaped messages.") from None
 
 

@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from reward_kit.config_models import RewardConfig
 from reward_kit.datasets.interpret import RowReader
 from reward_kit.errors import RewardKitError
-from reward_kit.integrations.attempts import attempt
+from reward_kit.integrations.attempts import attempt, skyrl_row
 from reward_kit.integrations.braintrust import reward_fn_to_scorer
-from reward_kit.integrations.message_env import skyrl_row
 from reward_kit.integrations.openrlhf import reward_func_for
 from reward_kit.integrations.trl import create_trl_adapter
 from reward_kit.integrations.verl import compute_score_for
@@ -228,7 +227,8 @@ async def test_only_the_rollout_of_a_request_says_what_is_known_of_the_attempt()
         told = {"model": "m", "finish_reason": "stop", "steps": [{"turn": 0, "reward": 0.5}], "facts": {"a": 1}}
         status, reply = await asked(app, "/evaluate", {"messages": said, "rollout": told})
         assert status == 200 and "'m', 'stop', None, {'a': 1}, [Step(turn=0, reward=0.5" in reply["reason"]
-        for wrong in ("text", [], {"steps": "many"}, {"turns": said, "truncated": "maybe"}):
+        unreadable: list[Any] = ["text", [], {"steps": "many"}, {"turns": said, "truncated": "maybe"}]
+        for wrong in unreadable:
             status, reply = await asked(app, "/evaluate", {"messages": said, "rollout": wrong})
             assert status == 422, (wrong, reply)
         forged = {"turns": [{"role": "assistant", "content": FORGED}], "sample": {"id": FORGED, "messages": []}}

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from reward_kit import evaluate
 from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.utils.module_loader import load_function
 from tests.loopback.runs import config, results
 from tests.serving.served import Server, serving
 
@@ -48,7 +49,7 @@ def reward(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def server(reward: str) -> Iterator[Server]:
-    with serving(reward) as made:
+    with serving(load_function(reward)) as made:
         yield made
 
 
@@ -64,8 +65,8 @@ def test_a_reward_sees_the_same_value_whatever_way_it_took(
     row = {"id": "a", "user_query": "q", "ground_truth": ["of", value], "value": value}
     expected = [repr((["of", value], value))]
     (home / "dataset.jsonl").write_text(json.dumps(row) + "\n")
-    cached = {"generation__cache": {"enabled": True, "cache_dir": str(home / "cache")}}
-    told = config(home, reward__function_path=reward, **cached)
+    cached = {"enabled": True, "cache_dir": str(home / "cache")}
+    told = config(home, reward__function_path=reward, generation__cache=cached)
     EvaluationPipeline(told).run()
     assert seen(home) == expected
     (home / "run" / "results.jsonl").unlink()
