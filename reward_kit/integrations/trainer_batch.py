@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.datasets.ground_truths import EXPLICIT, AmbiguousTruth, plain_truth
 from reward_kit.errors import ConfigError, ItemError
-from reward_kit.integrations.attempts import answered, attempt_of_turns, sample_for
+from reward_kit.integrations.attempts import answered, attempt_of_turns, known_to, sample_for
 from reward_kit.integrations.turns import prompt_turns
 from reward_kit.models import Failure, Rollout, Verdict
 from reward_kit.reward_call import RewardCall
@@ -106,6 +106,13 @@ class BatchReader(NamedTuple):
                     raise ValueError(f"Column {name!r} has {len(value)} values for {size} prompts; give one for each.")
                 by_item[name] = value
         shared = {name: value for name, value in chosen.items() if name not in by_item}
+        if self.call.is_remote:  # what cannot be sent is not sent, and a reward elsewhere could do nothing with it
+            shared, _ = known_to(self.call, shared)
+            by_item = {
+                name: values
+                for name, values in by_item.items()
+                if not values or known_to(self.call, {name: values[0]})[0]
+            }
         if not by_item:
             return [dict(shared) for _ in range(size)]
         names = tuple(by_item)
