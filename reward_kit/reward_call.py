@@ -272,11 +272,16 @@ class RewardCall:
         return {name: name in self._required and name not in self._facts for name in sorted(self._named - given)}
 
     def unfilled(self, columns: Collection[str]) -> list[str]:
-        """The parameters that must be given, and that neither the rollout, the params nor these columns fill."""
-        given = {*RESERVED, *self.params, *self._facts, *(name for name in columns if name not in self._not_columns)}
+        """The parameters that must be given, and that neither the rollout, the params nor these names fill.
+
+        The names are those of columns, and of resources where somebody will hand them over.
+        """
+        named = {name for name in columns if name not in self._not_columns or name in RESOURCES}
+        given = {*RESERVED, *self.params, *self._facts, *named}
         if self._gives_columns:
             given.add("columns")
-        return [name for name in self._required if name not in given or name in self._operators]
+        operators = self._operators.difference(RESOURCES)
+        return [name for name in self._required if name not in given or name in operators]
 
     def refused(self, columns: Mapping[str, Any]) -> str | None:
         """Why these columns cannot be had, in a sentence: one of them names what only the operator may choose."""

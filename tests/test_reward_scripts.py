@@ -134,7 +134,7 @@ def test_training_is_given_the_options(
     ("script", "said"),
     [
         (lambda: grpo_script("math", "d.jsonl", "a.jsonl", output="out", argv=[]), "Give --model, or --dry-run"),
-        (lambda: preview_script("math", "nowhere.jsonl", argv=[]), "'nowhere.jsonl' cannot be read"),
+        (lambda: preview_script("math", "nowhere.jsonl", argv=[]), "There is no file 'nowhere.jsonl'"),
         (lambda: preview_script("no_such_reward", "answers.jsonl", argv=[]), "no_such_reward"),
     ],
     ids=["no model", "no file", "no reward"],

@@ -220,8 +220,9 @@ def _judged_differently(baseline: JudgedAnswers, other: JudgedAnswers) -> tuple[
         names = tuple(name for name in either if one.settings.get(name) != two.settings.get(name))
         alone = tuple(f"{split}." for split in {*baseline.splits} ^ {*other.splits})  # what judged them is in no pair
         names = tuple(name for name in names if not name.startswith(alone))
-    elif one.digest is not None and two.digest is not None and one.digest != two.digest:
-        names = ("reward",)
+    elif one.settings is None and two.settings is None and None not in (one.digest, two.digest):
+        # Two tables. A run's digest is not made of what a table's is, although the same reward judged both.
+        names = ("reward",) if one.digest != two.digest else ()
     if (baseline.graded or other.graded) and _limits(one) != _limits(two) and one.thresholds and two.thresholds:
         names = (*names, "reward.pass_threshold")
     return names

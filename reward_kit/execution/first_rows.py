@@ -110,6 +110,8 @@ def _reads(call: RewardCall, name: str) -> bool:
     """Whether the reward does anything with its parameter; many name one only because all rewards do."""
     import dis  # here: most rows have what is asked for
 
+    if not call.requires(name) and call.func.__module__.startswith("reward_kit."):
+        return False  # a reward of the library says itself what it lacks
     code = getattr(inspect.unwrap(call.func), "__code__", None)
     if code is None:
         return True

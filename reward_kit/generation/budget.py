@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from reward_kit.config_models import Price, Sampling
 from reward_kit.errors import ConfigError, RewardKitError
-from reward_kit.generation.client import ModelClient, told_by
+from reward_kit.generation.client import ModelClient, model_facts_of
 from reward_kit.generation.prices import cost_of
 from reward_kit.generation.tokens import most_tokens
 from reward_kit.models import Completion, Failure, Message, Usage
@@ -113,9 +113,9 @@ class BudgetedClient:
         """What determines an answer beside the request."""
         return self._inner.identity
 
-    async def told(self) -> Mapping[str, Any]:
+    async def model_facts(self) -> Mapping[str, Any]:
         """What the server says of the model."""
-        return await told_by(self._inner)
+        return await model_facts_of(self._inner)
 
     async def generate(
         self,

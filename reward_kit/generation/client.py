@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from reward_kit.config_models import Sampling
 from reward_kit.models import Completion, Failure, Message
 
-__all__ = ["LimitedEndpoint", "ModelClient", "TellsModel", "told_by"]
+__all__ = ["LimitedEndpoint", "ModelClient", "TellsModel", "model_facts_of"]
 
 
 @runtime_checkable
@@ -62,11 +62,11 @@ class LimitedEndpoint(Protocol):
 class TellsModel(Protocol):
     """A client whose server may say which model it has under a name."""
 
-    async def told(self) -> Mapping[str, Any]:
+    async def model_facts(self) -> Mapping[str, Any]:
         """What the server says that tells the model from others of its name; empty where it says nothing."""
         ...
 
 
-async def told_by(client: ModelClient) -> Mapping[str, Any]:
+async def model_facts_of(client: ModelClient) -> Mapping[str, Any]:
     """What the server of a client says of its model; empty where there is no server, or it says nothing."""
-    return await client.told() if isinstance(client, TellsModel) else {}
+    return await client.model_facts() if isinstance(client, TellsModel) else {}

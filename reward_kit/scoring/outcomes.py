@@ -18,11 +18,11 @@ __all__ = ["judged_by", "too_slow", "verdicts_of"]
 
 async def judged_by(
     pool: WorkerPool, call: RewardCall, groups: Sequence[Sequence[Rollout]], *, until: float,
-    setting: str = "reward.timeout", heard: Callable[[Outcome], Outcome] | None = None,
+    setting: str = "reward.timeout", unpack: Callable[[Outcome], Outcome] | None = None,
 ) -> list[Sequence[Verdict] | None]:  # fmt: skip
     """The verdicts on the rollouts of each call; None where there were none at the time `until` (monotonic).
 
-    `heard` takes from an outcome what came with it.
+    `unpack` takes from an outcome what came with it.
     """
     judged: list[Sequence[Verdict] | None] = [None] * len(groups)
     calls: list[tuple[Arguments]] = []
@@ -35,7 +35,7 @@ async def judged_by(
             judged[place] = [Failure.of(error, "score")] * len(rollouts)
     for place, outcome in zip(places, await pool.submit_all(calls, until=until), strict=True):
         if outcome is not None:
-            judged[place] = verdicts_of(heard(outcome) if heard else outcome, call.name, len(groups[place]), setting)
+            judged[place] = verdicts_of(unpack(outcome) if unpack else outcome, call.name, len(groups[place]), setting)
     return judged
 
 

@@ -184,10 +184,10 @@ class InWorkers:
             arguments = self._call.arguments_of(rollouts, plain=True)
         except ItemError as error:
             return [Failure.of(error, "score")] * len(rollouts)
-        outcome = self._heard(await self._pool.submit((arguments,), {}))
+        outcome = self._unpacked(await self._pool.submit((arguments,), {}))
         return verdicts_of(outcome, self._call.name, len(rollouts))
 
-    def _heard(self, outcome: Outcome) -> Outcome:
+    def _unpacked(self, outcome: Outcome) -> Outcome:
         """The outcome without the files that came with it."""
         if type(outcome) is not Done or type(outcome.value) is not WithNews:
             return outcome
@@ -197,7 +197,7 @@ class InWorkers:
 
     async def judge_all(self, groups: Sequence[Sequence[Rollout]], *, until: float) -> list[Sequence[Verdict] | None]:
         """The verdicts on the rollouts of each call; None where there were none at the time `until` (monotonic)."""
-        return await judged_by(self._pool, self._call, groups, until=until, heard=self._heard)
+        return await judged_by(self._pool, self._call, groups, until=until, unpack=self._unpacked)
 
 
 # ── by split ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -97,10 +97,10 @@ def _hook() -> None:
     global _is_hooked  # noqa: PLW0603 - see above
     if not _is_hooked:
         _is_hooked = True
-        sys.addaudithook(_heard)
+        sys.addaudithook(_note_opening)
 
 
-def _heard(event: str, args: tuple[object, ...]) -> None:
+def _note_opening(event: str, args: tuple[object, ...]) -> None:
     if event == "open":
         watching = _here.get() or _everywhere
         if watching is not None:

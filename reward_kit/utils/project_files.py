@@ -140,10 +140,10 @@ def _is_module(value: object) -> bool:
 def _digest(value: Any) -> str:
     if isinstance(value, list | tuple | set | frozenset | dict) and len(value) > _MOST_ITEMS:
         return f"{len(value)} items"
-    return hashlib.sha256(stable_bytes(_told(value))).hexdigest()[:16]
+    return hashlib.sha256(stable_bytes(_as_plain(value))).hexdigest()[:16]
 
 
-def _told(value: Any) -> Any:
+def _as_plain(value: Any) -> Any:
     """A value as plain data, as far as it is one that always looks the same."""
     if isinstance(value, re.Pattern):
         return [value.pattern, value.flags]

@@ -89,4 +89,4 @@ def _calls_row(record: dict[str, Any], question: dict[str, Any]) -> dict[str, An
 def test_gsm8k_finds_every_worked_answer_right_and_every_other_wrong(judge: Judge) -> None:
     worked = records("gsm8k_dev.jsonl", 60)
     rows = [{**row, "assistant_response": [row["answer"], "#### 123456789"]} for row in worked]
-    assert judge("gsm8k", rows) == [1.0, 0.0] * 60
+    assert judge("gsm8k", rows) == [1.0, 0.0] * 55, "five of them are shown before the questions, and not judged"

@@ -133,7 +133,7 @@ def test_rows_without_id_are_named_by_their_content_and_told_apart() -> None:
     [
         {"ground_truth": "{t}"}, {"ground_truth_for_eval": "{t}", "answer": "{t}"}, {"answer": "{t}"},
         {"Answer": "{t}"},
-        {"solution": "because {t}", "answer": "{t}"}, {"reward_model": {"style": "rule", "ground_truth": "{t}"}},
+        {"solution": "{t}", "answer": "{t}"}, {"reward_model": {"style": "rule", "ground_truth": "{t}"}},
         {"metadata": {"expected_answer": "{t}", "n": 1}}, {"metadata": '{"expected_answer": "{t}"}'}, {"target": "{t}"},
     ],
 )  # fmt: skip

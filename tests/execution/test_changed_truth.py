@@ -87,7 +87,7 @@ def test_a_corrected_truth_is_judged_again_and_nothing_is_asked_again(tmp_path: 
     assert keys(rollouts) == before
     assert [line["sample"]["ground_truth"] for line in rollouts] == reasons(tmp_path)
     assert run(changed).counters.judged == 0
-    assert run(changed, rescore=True).counters.judged == 0
+    assert run(changed, rescore=True).counters.judged == 6, "which judges all of them"
 
 
 @pytest.mark.parametrize("shape", ["ground_truth", "own id", "answer"])

@@ -308,9 +308,7 @@ def test_what_was_to_be_tried_again_is_so_however_the_run_ended(tmp_path: Path) 
 
 # ── a first attempt that is worth nothing ────────────────────────────────────────────────────────────────────────────
 
-ANSWERED = [
-    {"id": row["id"], "q": row["user_query"], "answer": "4", "other": "5", "right": "4"} for row in questions(3)
-]
+ANSWERED = [{"id": row["id"], "q": row["user_query"], "said": "4", "other": "5", "right": "4"} for row in questions(3)]
 NEEDS_TRUTH = """
 def judge(response, ground_truth=None):
     if ground_truth is None:
@@ -324,7 +322,7 @@ def attempt(home: Path, columns: dict[str, str], **settings: Any) -> dict[str, A
     (home / "judge.py").write_text(NEEDS_TRUTH)
     return config(
         home, rows=ANSWERED, generation__enabled=False, reward__function_path=f"{home / 'judge.py'}:judge",
-        dataset__column_mapping={"user_query": "q", **columns}, **{"dataset__response_column": "answer", **settings},
+        dataset__column_mapping={"user_query": "q", **columns}, **{"dataset__response_column": "said", **settings},
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def settings(home: Path, endpoint: Loopback, out: str, enabled: bool | None = No
 
 
 def responses(home: Path, out: str) -> set[str]:
-    return {line["messages"][-1]["content"] for line in lines(home / out / "rollouts.jsonl")}
+    return {line["turns"][-1]["content"] for line in lines(home / out / "rollouts.jsonl")}
 
 
 def test_a_new_checkpoint_under_the_old_name_is_asked(tmp_path: Path) -> None:

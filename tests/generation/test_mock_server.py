@@ -131,7 +131,8 @@ def test_what_a_judges_endpoint_refuses_is_noted_too(tmp_path: Path) -> None:
 
 
 def test_log_probabilities_that_were_asked_for_are_in_the_rollouts_also_from_the_cache(tmp_path: Path) -> None:
-    asked = {"generation__extra_body": {"logprobs": True}, "generation__cache": {"cache_dir": str(tmp_path / "cache")}}
+    cache = {"enabled": True, "cache_dir": str(tmp_path / "cache")}
+    asked = {"generation__extra_body": {"logprobs": True}, "generation__cache": cache}
     with MockServer(SUMS) as server:
         for home in (tmp_path / "first", tmp_path / "second"):
             home.mkdir()

@@ -283,7 +283,8 @@ def test_a_judge_behind_an_endpoint_is_asked_once_for_each_answer(tmp_path: Path
     with serving(
         lambda body, _: answer("Sound.\nVERDICT: 10" if ">>>\n4\n<<<end" in prompt_of(body) else "VERDICT: 0")
     ) as there:
-        judge = {"model_name": "m", "api_base": there.api_base, "cache": {"cache_dir": str(tmp_path / "cache")}}
+        cache = {"enabled": True, "cache_dir": str(tmp_path / "cache")}
+        judge = {"model_name": "m", "api_base": there.api_base, "cache": cache}
         result = evaluate(ROWS, PATH, output_dir=tmp_path / "1", judge=judge)
         assert result.mean_score == pytest.approx(0.2) and len(there.requests) == 5
         asked = {"replies": 5, "cached": 0, "prompt_tokens": 50, "completion_tokens": 10, "cost": None}

@@ -124,7 +124,7 @@ def test_when_the_first_all_break_the_run_stops_and_says_why(tmp_path: Path, fau
 
 def test_setups_that_are_wrong_do_not_stop_the_run(tmp_path: Path, faulty: Any) -> None:
     faulty(lambda number: SandboxError("setup failed", retryable=False))
-    result = evaluate(ROWS, breaks, output_dir=tmp_path)
+    result = evaluate(ROWS, breaks, output_dir=tmp_path, keep_going=True)
     assert (result.judged, result.failed) == (0, 20)
 
 

@@ -81,13 +81,13 @@ def test_a_batch_has_a_group_for_each_sample(server: Server) -> None:
 
 def test_without_a_sample_id_the_answers_to_a_prompt_belong_together(server: Server) -> None:
     items = [asked("x" * n, truth) for n, truth in ((2, "1"), (9, "2"), (1, "1"), (5, "2"))]
-    for item, prompt in zip(items, "qqrr", strict=True):
+    for item, prompt in zip(items, "qrst", strict=True):
         item["messages"][0]["content"] = prompt
-    found = server.post("/rewards/ranked/evaluate/batch", {"items": items}).json()["results"]
-    assert [each["reason"] for each in found] == ["of 1"] * 4, "other prompts, or other ground truths"
+    found = server.post("/rewards/ranked/evaluate/batch", {"items": items}).json["results"]
+    assert [each["reason"] for each in found] == ["of 1"] * 4, "other prompts"
     for item in items:
         item["messages"][0]["content"], item["ground_truth"] = "q", "1"
-    found = server.post("/rewards/ranked/evaluate/batch", {"items": items}).json()["results"]
+    found = server.post("/rewards/ranked/evaluate/batch", {"items": items}).json["results"]
     assert [(each["score"], each["reason"]) for each in found] == [
         (1.0, "of 4"),
         (3.0, "of 4"),

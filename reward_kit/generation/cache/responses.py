@@ -36,7 +36,7 @@ from reward_kit.generation.cache.entries import (
     entries_path,
 )
 from reward_kit.generation.cache.sharing import asks_who_answers, key_identity
-from reward_kit.generation.client import told_by
+from reward_kit.generation.client import model_facts_of
 from reward_kit.generation.commons import commons
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import without_secrets
@@ -260,7 +260,7 @@ class CachedClient:
         """Where answers of a server of one's own are shared: ask it once which model it has, for the keys."""
         if not self._asks:
             return
-        self._asked = self._asked or asyncio.create_task(told_by(self.inner))
+        self._asked = self._asked or asyncio.create_task(model_facts_of(self.inner))
         told = await asyncio.shield(self._asked)
         if self._asks:
             self._key_identity = key_identity(self.inner.identity, self._sharing, told)

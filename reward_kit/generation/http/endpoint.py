@@ -155,7 +155,7 @@ class EndpointClient(ABC):
         await self._transport.close()
         self._limits = self._make_limits()
 
-    async def told(self) -> Mapping[str, Any]:
+    async def model_facts(self) -> Mapping[str, Any]:
         """What the endpoint's list says of the model that another one of its name would not have."""
         if not isinstance(self._transport, Transport):
             return {}
