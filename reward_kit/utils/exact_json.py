@@ -26,8 +26,8 @@ _WIDE = b"0" * 19
 _DIGITS_ALIKE = bytes(ord("0") if chr(byte) in "0123456789" else ord(" ") for byte in range(256))
 _HALF_A_PAIR = re.compile(r"\\u[dD][89abAB]")
 _WRITTEN_OTHERWISE = re.compile(
-    rb"[:,\[]\s*-?[0-9]+(?:\.(?:[0-9]+0|[0-9]{16,}|0000[0-9]*)(?:[eE][-+]?[0-9]+)?|(?:\.[0-9]+)?[eE][-+]?[0-9]+"
-    rb"|[0-9]{15}\.[0-9]+)\s*[,}\]]"
+    rb"[:,\[]\s*-?(?:[0-9]+\.(?:[0-9]+0|0000[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+(?:\.[0-9]+)?[eE][-+]?[0-9]+"
+    rb"|(?=[0-9.]{17})[0-9]+\.[0-9]+)\s*[,}\]]"
 )
 """A float that Python may write otherwise: with zeros at its end, with an exponent, or with very many digits."""
 
