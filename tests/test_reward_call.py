@@ -12,6 +12,7 @@ import pytest
 
 from reward_kit.errors import ConfigError, RewardError
 from reward_kit.models import EvaluateResult, Message, Rollout, Sample
+from reward_kit.redaction import blot
 from reward_kit.reward_call import (
     NOT_COLUMNS,
     RESERVED,
@@ -189,6 +190,15 @@ def test_only_the_params_fill_what_is_marked_as_the_operators() -> None:
     assert call.judge(call.arguments_of([with_columns(check=None)])).score == 0.0, "nothing is nothing"
     assert chosen.judge(chosen.arguments_of([hostile])).score == 1.0, "the params have the last word"
     assert "check" not in call.columns_named
+
+
+def test_a_key_that_only_the_operator_gives_is_kept_out_of_what_is_shown() -> None:
+    def asks(messages: list[Message], api_key: Operator[str], token: str = "") -> float:
+        return 1.0
+
+    RewardCall(asks, {"api_key": "mine-7f3c9a11", "token": "<answer-begins>"})
+    assert "mine-7f3c9a11" not in blot("401: mine-7f3c9a11 is not known")
+    assert blot("it says <answer-begins>") == "it says <answer-begins>", "no mark says that this is a key"
 
 
 def test_a_fact_does_not_fill_the_operators_parameter_of_the_same_name() -> None:

@@ -140,4 +140,6 @@ def test_what_an_object_a_partial_and_a_method_hold_counts() -> None:
     assert loose_values(Scorer(3).__call__) == loose_values(Scorer(3))
     by_partial = functools.partial(notebook(CELL, factor=1, words=None), unused=Scorer(5))
     assert {"factor", "Scorer.limit"} <= loose_values(by_partial).keys()
-    assert project_of(functools.partial(Scorer(3), "x")).files == project_of(Scorer(3, [Scorer(1), {"a": Scorer}])).files
+    assert (
+        project_of(functools.partial(Scorer(3), "x")).files == project_of(Scorer(3, [Scorer(1), {"a": Scorer}])).files
+    )
