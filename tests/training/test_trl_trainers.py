@@ -49,7 +49,7 @@ def test_grpo_learns_what_a_library_reward_rewards(tiny_model: Path, tmp_path: P
     adapter = create_trl_adapter("reward_kit.rewards.math:math_reward", {"answer": "ground_truth"})
     rows = [{"prompt": prompt, "answer": "7"} for prompt in "abcd"] * 8
     trainer = grpo(
-        tiny_model, [adapter], rows, tmp_path, max_steps=100, learning_rate=1e-2, lr_scheduler_type="constant",
+        tiny_model, [adapter], rows, tmp_path, max_steps=100, seed=1, learning_rate=1e-2, lr_scheduler_type="constant",
         per_device_train_batch_size=64, num_generations=16,
     )  # fmt: skip
     trainer.train()
