@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the first rows of a run lack that its rewards ask for: said before anything is asked, and paid for.
+"""What the first rows of a run lack that its rewards ask for, or give that they must not: said before anything is paid.
 
-    works ──▶ the first rows that are owed: is there a ground truth, is there each column? ──▶ works
+    works ──▶ the first rows that are owed: a ground truth? each column? none that chooses what runs here? ──▶ works
 
 Only as many rows are looked at as it takes to find one that has what is asked for, and never more than a few.
 """
@@ -30,13 +30,16 @@ _MOST_OF_SPLITS: Final = 10_000
 """Rows that are read to see one of each split that has a reward of its own."""
 
 
-def looked_at(works: Iterator[Work], rewards: Rewards, *, ahead: bool = True) -> Iterator[Work]:
+def looked_at(
+    works: Iterator[Work], rewards: Rewards, *, ahead: bool = True, keep_going: bool = False
+) -> Iterator[Work]:
     """The same works. Before the first one, an error or a warning where the rows of a reward cannot be judged.
 
-    Where splits have rewards of their own, it may read far `ahead` to see a row of each.
+    Where splits have rewards of their own, it may read far `ahead` to see a row of each. A run that keeps going has a
+    row that gives what only the operator may choose cost itself alone.
     """
-    looks = {id(reward): _Look(reward.call) for reward in rewards.named.values()}
-    looks = {name: look for name, look in looks.items() if look.lacks}
+    looks = {id(reward): _Look(reward.call, may_refuse=not keep_going) for reward in rewards.named.values()}
+    looks = {name: look for name, look in looks.items() if look.open}
     ahead = ahead and len(rewards.named) > 1
     held: list[Work] = []
     for work in works:
@@ -47,7 +50,7 @@ def looked_at(works: Iterator[Work], rewards: Rewards, *, ahead: bool = True) ->
         if len(held) >= (_MOST_OF_SPLITS if ahead else _MOST):
             _say(looks)
             ahead = False
-        looks = {name: look for name, look in looks.items() if look.lacks}
+        looks = {name: look for name, look in looks.items() if look.open}
         if any(look.rows or ahead for look in looks.values()):
             continue
         yield from held
@@ -61,14 +64,22 @@ def looked_at(works: Iterator[Work], rewards: Rewards, *, ahead: bool = True) ->
 class _Look:
     """What one reward asks for, and has not been seen in a row yet."""
 
-    def __init__(self, call: RewardCall) -> None:
+    def __init__(self, call: RewardCall, *, may_refuse: bool) -> None:
         self._call = call
+        self._may_refuse = may_refuse and bool(call.operators)
         self.lacks = {*call.unfilled(RESOURCES), *(["ground_truth"] if call.wants("ground_truth") else [])}
         self.rows = 0
         self._columns: dict[str, object] = {}
 
+    @property
+    def open(self) -> bool:
+        """Whether there is anything left to look for: one row tells what the data give that they must not choose."""
+        return bool(self.lacks) or (not self.rows and self._may_refuse)
+
     def see(self, sample: Sample) -> None:
         """Take account of a row."""
+        if self._may_refuse and (why := self._call.refused(sample.columns)):
+            raise ConfigError(why)
         self.rows += 1
         self._columns |= sample.columns
         self.lacks -= sample.columns.keys() - {"ground_truth"}

@@ -294,7 +294,11 @@ class EvaluationPipeline:
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
 
     def _workload(self, reward: Rewards | None) -> Workload:
-        return _looking(open_workload(self.config, self.phase, self._samples, self._rollouts), reward)
+        workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
+        if reward is not None:  # then the first rows are looked at before anything is asked
+            ahead = not workload.blocking
+            workload.look = partial(looked_at, rewards=reward, ahead=ahead, keep_going=self._keep_going)
+        return workload
 
     def _check_agent(self) -> None:
         """Refuse settings of an agent that cannot be right, before there is anything on disk."""
@@ -588,13 +592,6 @@ class EvaluationPipeline:
             return None
         counters = RunCounters(self.phase, found_rollouts=int(summary.get("records", 0)))
         return RunResult("finished", directory.path, summary, counters)
-
-
-def _looking(workload: Workload, reward: Rewards | None) -> Workload:
-    """The workload, whose first rows are looked at before anything is asked."""
-    if reward is not None:
-        workload.look = partial(looked_at, rewards=reward, ahead=not workload.blocking)
-    return workload
 
 
 def _cache_scope(directory: RunDirectory) -> str:

@@ -18,6 +18,7 @@ from reward_kit.execution.owed import Work
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.models import Message, Rollout, Sample
 from reward_kit.scoring.rewards import Rewards, load_rewards
+from reward_kit.typed_interface import Operator
 
 
 def needs_truth(response: str, ground_truth: Any) -> float:
@@ -55,6 +56,10 @@ def rewards(function: Callable[..., Any]) -> Rewards:
     return load_rewards(RewardConfig(function_path="given"), function)
 
 
+def chooses(response: str, verifier: Operator[Any] = None) -> float:
+    return float(verifier is None and bool(response))
+
+
 class Read:
     """Works that count how many of them were read."""
 
@@ -83,6 +88,18 @@ def test_what_no_row_has_is_refused_before_a_request(
 def test_the_column_that_was_meant_is_named() -> None:
     with pytest.raises(ConfigError, match=r"did you mean 'Difficulty'\?"):
         evaluate([{"question": "?", "Difficulty": 1}], needs_column, model="mock")
+
+
+def test_what_only_the_operator_may_choose_is_refused_before_a_request(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"question": f"{n}?", "verifier": "os.system"} for n in range(30)]
+    with pytest.raises(ConfigError, match=r"give 'verifier'.*`reward\.params\.verifier`"):
+        evaluate(rows, chooses, model="mock", output_dir=tmp_path, cache={"enabled": False})
+    assert (tmp_path / "rollouts.jsonl").read_bytes() == b""
+    going_on = evaluate(rows, chooses, model="mock", keep_going=True)
+    assert (going_on.judged, going_on.failed) == (0, 30)
+    later = [{"question": "0?"}, *rows]  # where the first row does not give it, each row costs itself
+    assert evaluate(later, chooses, model="mock", keep_going=True).judged == 1
+    assert evaluate(rows, chooses, model="mock", params={"verifier": None}).judged == 30
 
 
 def test_a_dry_run_refuses_it_too(tmp_path: Path) -> None:
