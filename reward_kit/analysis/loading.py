@@ -206,16 +206,20 @@ def _arranged(
     }
     thresholded = pass_threshold is not None or "is_verified" in figures.column_names
     found = _sorted(_with_verdicts(figures, pass_threshold), described, name, texts, thresholded=thresholded)
-    return replace(found, judging=Judging(_digest_in(described)))
+    return replace(found, judging=_judging_in(described))
 
 
-def _digest_in(metadata: Mapping[str, str]) -> str | None:
-    """The digest of what judged a table of `best-of-n`, which its run's manifest has, too."""
+def _judging_in(metadata: Mapping[str, str]) -> Judging:
+    """What judged a table of `best-of-n`, as its run's manifest has it, too."""
     try:
-        digest = orjson.loads(metadata.get("run", "{}"))["digests"]["results"]
+        run = orjson.loads(metadata.get("run", "{}"))
+        digest = run["digests"]["results"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        return None
-    return digest if isinstance(digest, str) else None
+        return Judging()
+    settings = run.get("judged_by")
+    return Judging(
+        digest if isinstance(digest, str) else None, settings=settings if isinstance(settings, dict) else None
+    )
 
 
 def _sorted(

@@ -13,7 +13,7 @@ that are the same in both are paired (see `same_samples`), and where other rewar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -207,25 +207,35 @@ def _pair(baseline: JudgedAnswers, other: JudgedAnswers, examples: int) -> Pairi
         flips=tuple(_shown(baseline, other, left[shown], right[shown], passes=has_passes)),
         graded=baseline.graded or other.graded,
         has_passes=has_passes,
-        judged_differently=_judged_differently(baseline, other),
+        judged_differently=_judged_differently(baseline, other, left),
     )
 
 
-def _judged_differently(baseline: JudgedAnswers, other: JudgedAnswers) -> tuple[str, ...]:
-    """The settings in which what judged the two differs; none where it is the same, or one of them does not tell."""
+def _judged_differently(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers) -> tuple[str, ...]:
+    """The settings in which what judged the pairs differs; none where it is the same, or one of them does not tell."""
     one, two = baseline.judging, other.judging
-    names: tuple[str, ...] = ()
+    names: dict[str, None] = {}
     if one.settings is not None and two.settings is not None:
-        either = dict.fromkeys((*one.settings, *two.settings))
-        names = tuple(name for name in either if one.settings.get(name) != two.settings.get(name))
-        alone = tuple(f"{split}." for split in {*baseline.splits} ^ {*other.splits})  # what judged them is in no pair
-        names = tuple(name for name in names if not name.startswith(alone))
+        for split in (baseline.splits[number] for number in np.unique(baseline.query_split[left])):
+            mine, theirs = _of_split(one.settings, split), _of_split(two.settings, split)
+            names |= dict.fromkeys(n for n in dict.fromkeys((*mine, *theirs)) if mine.get(n) != theirs.get(n))
     elif one.settings is None and two.settings is None and None not in (one.digest, two.digest):
-        # Two tables. A run's digest is not made of what a table's is, although the same reward judged both.
-        names = ("reward",) if one.digest != two.digest else ()
+        # Two tables of before, which tell no settings. A run's digest is made of other things than a table's.
+        names = {"reward": None} if one.digest != two.digest else {}
     if (baseline.graded or other.graded) and _limits(one) != _limits(two) and one.thresholds and two.thresholds:
-        names = (*names, "reward.pass_threshold")
-    return names
+        names["reward.pass_threshold"] = None
+    return tuple(names)
+
+
+def _of_split(settings: Mapping[str, Any], split: str) -> dict[str, Any]:
+    """What judged a split: its own reward where it has one, else the one of all others."""
+    own = f"{split}."
+    found = {name.removeprefix(own): value for name, value in settings.items() if name.startswith(own)}
+    return found or {name: value for name, value in settings.items() if name.startswith(_OF_A_REWARD)}
+
+
+_OF_A_REWARD = ("reward.", "sandbox.", "judge.", "world.")
+"""How the names of a reward's settings begin (`scoring/identity.py`); those of a split stand behind its name."""
 
 
 def _limits(judging: Judging) -> tuple[float, dict[str, float]] | None:

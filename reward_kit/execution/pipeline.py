@@ -244,7 +244,7 @@ class EvaluationPipeline:
                 _owe_failures_again(rollouts if workload.needs_model else None, results)
             ledger = self._ledger(rollouts, results, reward)
             if has_every_answer and not rollouts.damaged and UnjudgedOnDisk.suits(ledger):
-                workload = _looking(UnjudgedOnDisk(), reward)
+                workload = self._looking(UnjudgedOnDisk(), reward)
             if _set_damage_aside(directory, rollouts, results):
                 ledger = self._ledger(rollouts, results, reward)
             self._see_what_is_missing(directory, rollouts, results)
@@ -294,8 +294,11 @@ class EvaluationPipeline:
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
 
     def _workload(self, reward: Rewards | None) -> Workload:
-        workload = open_workload(self.config, self.phase, self._samples, self._rollouts)
-        if reward is not None:  # then the first rows are looked at before anything is asked
+        return self._looking(open_workload(self.config, self.phase, self._samples, self._rollouts), reward)
+
+    def _looking(self, workload: Workload, reward: Rewards | None) -> Workload:
+        """The workload, whose first rows are looked at before anything is asked."""
+        if reward is not None:
             ahead = not workload.blocking
             workload.look = partial(looked_at, rewards=reward, ahead=ahead, keep_going=self._keep_going)
         return workload

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -288,3 +289,35 @@ def test_another_threshold_is_another_reward_where_scores_are_graded(tmp_path: P
     assert pairing(compare(a, b)).judged_differently == ("reward.pass_threshold",)
     loaded = [load(path, pass_threshold=0.5) for path in (a, b)]
     assert pairing(compare(*loaded)).judged_differently == ()
+
+
+JUDGED_BY = {"reward.function": "math_reward", "reward.source": "aa", "reward.params": {}}
+
+
+def judged_table(path: Path, settings: Mapping[str, Any]) -> Path:
+    """A table of `best-of-n`, whose splits have verifiers of their own."""
+    named = {f"train.{name}": value for name, value in settings.items()} | {"reward.function": "unverified"}
+    rows = [
+        {"query_id": name, "candidate_idx": index, "split": "train", "is_verified": index == 0,
+         "query": asked["question"], "ground_truth": asked["truth"], "messages": json.dumps(turns(asked)),
+         "tools": None, "columns": None}
+        for name, asked in SAMPLES.items() for index in range(2)
+    ]  # fmt: skip
+    said = {"digests": {"results": f"{hash(str(named)):x}"}, "judged_by": named}
+    return write(path, table_of(rows).replace_schema_metadata({"run": json.dumps(said)}))
+
+
+def judged_run(path: Path, settings: Mapping[str, Any]) -> Path:
+    directory = run(path, SAMPLES, reward=settings)
+    lines = (directory / "results.jsonl").read_bytes().replace(b'"split":null', b'"split":"train"')
+    (directory / "results.jsonl").write_bytes(lines)
+    return directory
+
+
+@pytest.mark.parametrize(("one", "two"), [*itertools.product([judged_run, judged_table], repeat=2)])
+def test_what_judged_is_compared_whatever_kind_of_file_tells_it(
+    one: Callable[..., Path], two: Callable[..., Path], tmp_path: Path
+) -> None:
+    a, same = one(tmp_path / "a.parquet", JUDGED_BY), two(tmp_path / "b.parquet", JUDGED_BY)
+    other = two(tmp_path / "c.parquet", JUDGED_BY | {"reward.source": "bb"})
+    assert [each.judged_differently for each in compare(a, same, other).pairings] == [(), ("reward.source",)]

@@ -151,7 +151,9 @@ class BestOfN:
         experiment = self.experiment
         claims = RunDirectory.claims_of(directory.path)
         digests = {which: claim["digest"] for which, claim in claims.items()}
-        judging = {"judging": since} if (since := claims.get("results", {}).get("since")) else {}
+        results = claims.get("results", {})
+        judging = {"judging": since} if (since := results.get("since")) else {}
+        judged_by = {"judged_by": settings} if (settings := results.get("settings")) else {}
         size = directory.results_path.stat().st_size
         drawn = map(int, result.summary.get("pass_at_k") or ["0"])
         facts: dict[str, Any] = {
@@ -170,7 +172,7 @@ class BestOfN:
             "complete": result.status == "finished",
             "verifiers": {split: verifier.name for split, verifier in experiment.verifier_of.items()},
             "config": without_secrets(_as_given(experiment)),
-            "run": {"id": _run_id(directory), "digests": digests, "bytes": size, **judging},
+            "run": {"id": _run_id(directory), "digests": digests, "bytes": size, **judging, **judged_by},
             "made_by": directory.made_by,
             "reward_kit_version": __version__,
             "schema_version": SCHEMA_VERSION,
