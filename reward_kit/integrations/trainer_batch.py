@@ -91,10 +91,15 @@ class BatchReader(NamedTuple):
             groups, places = _grouped(groups, places, prompts)
         return Batch(size, groups, places, refused)
 
+    @property
+    def _hands_prompts(self) -> bool:
+        """Whether a prompt that is a text is a column, as it is in a run: where no columns are chosen or made."""
+        return self.columns is None and self.user_message_fn is None
+
     def _rows(self, columns: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
         """The columns of each item. A list has one value per item; anything else is the same for all."""
         chosen = {**self.defaults, **self._choose(columns)}
-        if missing := self.call.unfilled(chosen):
+        if missing := self.call.unfilled([*chosen, "prompt"] if self._hands_prompts else chosen):
             raise ConfigError(
                 f"Reward {self.call.name!r} needs {missing[0]!r}, and the trainer gives nothing of that name; there "
                 f"are {sorted(chosen)}. Add the column to the dataset, or map one to it."
@@ -144,7 +149,8 @@ class BatchReader(NamedTuple):
             return before
         prompt = prompt if self.user_message_fn is None else self.user_message_fn(prompt)
         sample = sample_for({**row, "prompt": prompt}, prompt, objects, named=self.call.needs_ids)
-        sample.columns.pop("prompt", None)  # a trainer's rewards are handed its columns, and not what it asks
+        if not self._hands_prompts:
+            sample.columns.pop("prompt", None)
         return _Asked(row, sample)
 
     def _completion(self, completion: Any) -> Any:

@@ -342,3 +342,11 @@ def test_the_first_failure_is_logged_with_its_traceback(workers: int, caplog: py
     finally:
         adapter.close()
     assert 'raise ValueError("no group with a boom")' in caplog.text
+
+
+def prompted(response: str, prompt: str) -> float:
+    return float(response == prompt)
+
+
+def test_a_prompt_that_is_a_text_is_a_column_of_its_own_name() -> None:
+    assert create_trl_adapter(prompted, workers=0)(["a", "b"], ["a", "c"]) == [1.0, 0.0]
