@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Multiple-choice questions: the options of a row in the order they are shown, and the letter of the right one.
 
-A row is mixed by its own content and a seed, not by its place: taking fewer rows, or others before it, changes nothing.
+A row is mixed by a seed and its own content, but for what says which option is right, and not by its place: taking
+fewer rows, or others before it, changes nothing, and a corrected ground truth leaves the question as it was.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def lettered(columns: Columns, settings: ChoicesConfig, lookup: Lookup) -> Colum
     right = _right(lookup(columns, settings.right, "choices.right"), options)
     order = list(range(len(options)))
     if settings.shuffle_seed is not None:
-        random.Random(f"{settings.shuffle_seed}\0{content_id(columns)}").shuffle(order)
+        says_which = {settings.right.partition(".")[0], "ground_truth"}
+        asked = {name: value for name, value in columns.items() if name not in says_which}
+        random.Random(f"{settings.shuffle_seed}\0{content_id({**asked, settings.right: options})}").shuffle(order)
     letters = [LETTERS[place] for place, number in enumerate(order) if number in right]
     truth = letters[0] if len(letters) == 1 else letters
     kept = {name: value for name, value in columns.items() if name not in ("ground_truth", "ground_truth_for_eval")}

@@ -82,6 +82,23 @@ def test_mixing_depends_on_the_seed_and_the_row_alone() -> None:
     assert {truth for _, truth in first.values()} == set("ABCD")
 
 
+@pytest.mark.parametrize("right", ["a", "c.a"])
+def test_a_corrected_truth_leaves_the_order_as_it_was(right: str) -> None:
+    options = [*"nesw"]
+    name, inner = right.rpartition(".")[0], right[-1]
+
+    def letters_of(number: int, truth: int) -> list[str]:
+        truths = {"a": truth} if not name else {}
+        held = {"options": options, **({inner: truth} if name else {})}
+        shown = one(
+            {"question": f"{number}?", "c": held, **truths}, options="c.options", right=right, shuffle_seed=3
+        )  # fmt: skip
+        return list(shown.columns["choices"])
+
+    assert all(letters_of(number, 0) == letters_of(number, 2) for number in range(20))
+    assert len({tuple(letters_of(number, 0)) for number in range(20)}) > 1
+
+
 def few_shot(path: str, template: str | None = None, **settings: Any) -> list[str]:
     template = template or "{% for row in few_shot %}{{ row.question }}={{ row.answer }};{% endfor %}{{ question }}"
     config = DatasetConfig.model_validate({"path_or_name": path, "prompt_template": template, "few_shot": settings})
