@@ -28,7 +28,7 @@ from pydantic import BaseModel
 from benchmarks import scene
 from benchmarks.scene import Workshop, mock_server, remote, timed_run, workshop
 from reward_kit import reward_call
-from reward_kit.generation.http import transport
+from reward_kit.http import transport
 from reward_kit.models import Message
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.line_writer import LineWriter

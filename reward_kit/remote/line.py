@@ -29,10 +29,10 @@ from reward_kit.errors import (
     RewardKitError,
     RewardTimeoutError,
 )
-from reward_kit.generation.http.limits import RequestLimits
 from reward_kit.generation.http.refusals import read_complaint
-from reward_kit.generation.http.retry import Timing, retry_after, with_retries
-from reward_kit.generation.http.transport import proxy_for
+from reward_kit.http.limits import RequestLimits
+from reward_kit.http.retry import Timing, retry_after, with_retries
+from reward_kit.http.transport import proxy_for
 from reward_kit.models import EvaluateResult
 from reward_kit.redaction import blot_bytes, mask
 from reward_kit.remote.protocol import (
@@ -51,7 +51,7 @@ from reward_kit.utils import exact_json
 from reward_kit.utils.tasks import together
 
 if TYPE_CHECKING:
-    from reward_kit.generation.http.exchange import HttpSession, Reply
+    from reward_kit.http.exchange import HttpSession, Reply
 
 __all__ = ["Line"]
 
@@ -322,7 +322,7 @@ class Line:
         import aiohttp
         from yarl import URL
 
-        from reward_kit.generation.http.exchange import FAULTS
+        from reward_kit.http.exchange import FAULTS
 
         session, headers = self._open(), await self._headers(method, url, data)
         try:
@@ -368,7 +368,7 @@ class Line:
 
     def _open(self) -> HttpSession:
         if self._session is None:
-            from reward_kit.generation.http.exchange import HttpSession
+            from reward_kit.http.exchange import HttpSession
 
             self._session = HttpSession(
                 headers={"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "reward-kit"},

@@ -13,7 +13,7 @@ import orjson
 
 from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.generation.http.clients import OpenAICompatibleClient
-from reward_kit.generation.http.retry import Timing
+from reward_kit.http.retry import Timing
 from reward_kit.models import Completion, Failure, Message
 
 Misbehave = Callable[[asyncio.StreamWriter], Awaitable[None]]

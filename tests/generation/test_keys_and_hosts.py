@@ -19,8 +19,8 @@ from reward_kit.config_models import GenerationConfig, JudgeConfig, Sampling
 from reward_kit.errors import AuthError, ConfigError, EndpointError
 from reward_kit.generation.factory import key_of, make_client
 from reward_kit.generation.http.endpoint import EndpointClient
-from reward_kit.generation.http.transport import Transport
 from reward_kit.generation.presets import ADDRESS_VARIABLES, PRESETS
+from reward_kit.http.transport import Transport
 from reward_kit.models import Failure, Message
 from tests.generation.loopback import Says, loopback
 

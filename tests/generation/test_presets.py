@@ -19,9 +19,9 @@ from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client, make_judge_client
 from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 from reward_kit.generation.http.endpoint import EndpointClient
-from reward_kit.generation.http.transport import Transport
 from reward_kit.generation.presets import ADDRESS_VARIABLES, PRESETS, asked_name
 from reward_kit.generation.prices import price_for, price_of, price_table
+from reward_kit.http.transport import Transport
 from reward_kit.models import Completion, Message
 from tests.doc_pages import ROOT
 from tests.generation.loopback import Loopback, Says, answer, complains, loopback

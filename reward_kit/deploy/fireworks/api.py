@@ -22,7 +22,7 @@ from reward_kit.auth import (
     is_private_host,
 )
 from reward_kit.errors import AuthError, DeployError, ProviderError, RateLimitError
-from reward_kit.generation.http.retry import Timing, retry_after, with_retries
+from reward_kit.http.retry import Timing, retry_after, with_retries
 from reward_kit.redaction import mask, remember
 from reward_kit.utils.event_loop import run_sync
 

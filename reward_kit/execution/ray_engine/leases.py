@@ -23,8 +23,8 @@ from reward_kit.errors import ProviderError, RateLimitError
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.cache.responses import CachedClient, draw_key
 from reward_kit.generation.commons import Limits
-from reward_kit.generation.http.limits import Pause
-from reward_kit.generation.http.retry import Timing
+from reward_kit.http.limits import Pause
+from reward_kit.http.retry import Timing
 from reward_kit.models import Completion, Failure, Message
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from reward_kit.config_models import ApiParamsConfig
 from reward_kit.execution.ray_engine.leases import Share, Usage
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.cache.responses import Earlier, ResponseCache
-from reward_kit.generation.http.limits import AdaptiveLimit, Rate, requests_per_second, tokens_per_minute
-from reward_kit.generation.http.retry import Timing
 from reward_kit.generation.judge import JudgeUse
+from reward_kit.http.limits import AdaptiveLimit, Rate, requests_per_second, tokens_per_minute
+from reward_kit.http.retry import Timing
 from reward_kit.models import Completion
 from reward_kit.scoring.rewards import Rewards
 from reward_kit.storage.turn_journal import TurnJournal

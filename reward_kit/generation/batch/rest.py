@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import EndpointError, ProviderError, RewardKitError
 from reward_kit.generation.http.refusals import SentRequest, read_complaint, refusal
-from reward_kit.generation.http.retry import Timing, with_retries
-from reward_kit.generation.http.transport import proxy_for
 from reward_kit.generation.wire import read_json
+from reward_kit.http.retry import Timing, with_retries
+from reward_kit.http.transport import proxy_for
 from reward_kit.redaction import blot_bytes, mask, remember
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from reward_kit.auth import get_fireworks_api_base, resolve_api_key
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.generation.http.endpoint import Carrier, EndpointClient
-from reward_kit.generation.http.retry import Timing
-from reward_kit.generation.http.transport import CHAT_ROUTE
 from reward_kit.generation.presets import PLAIN, RequestRules
 from reward_kit.generation.wire import Prompt, derived_seed, read_completions, settings_of
+from reward_kit.http.retry import Timing
+from reward_kit.http.transport import CHAT_ROUTE
 from reward_kit.models import Completion
 
 __all__ = ["FireworksModelClient", "OpenAICompatibleClient"]

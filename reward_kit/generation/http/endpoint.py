@@ -19,7 +19,6 @@ import orjson
 from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError, RewardKitError
 from reward_kit.generation.commons import Limits, commons
-from reward_kit.generation.http.limits import RequestLimits
 from reward_kit.generation.http.refusals import (
     ChoicesRefused,
     ParameterRefused,
@@ -28,15 +27,16 @@ from reward_kit.generation.http.refusals import (
     read_complaint,
     refusal,
 )
-from reward_kit.generation.http.retry import Timing, with_retries
-from reward_kit.generation.http.transport import CHAT_ROUTE, KeyHeader, Transport
 from reward_kit.generation.wire import Prompt, encode, read_json
+from reward_kit.http.limits import RequestLimits
+from reward_kit.http.retry import Timing, with_retries
+from reward_kit.http.transport import CHAT_ROUTE, KeyHeader, Transport
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import mask, without_secrets
 from reward_kit.utils.tasks import together
 
 if TYPE_CHECKING:
-    from reward_kit.generation.http.exchange import Reply
+    from reward_kit.http.exchange import Reply
 
 __all__ = ["Carrier", "EndpointClient"]
 

@@ -16,9 +16,9 @@ from typing import Any
 from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, ProviderError
 from reward_kit.generation.http.endpoint import EndpointClient
-from reward_kit.generation.http.retry import Timing
 from reward_kit.generation.presets import PLAIN, RequestRules
 from reward_kit.generation.wire import Prompt, read_completions, settings_of
+from reward_kit.http.retry import Timing
 from reward_kit.models import Completion, Message
 from reward_kit.utils import exact_json
 

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError
 from reward_kit.generation.http.clients import OpenAICompatibleClient
-from reward_kit.generation.http.retry import Timing
 from reward_kit.generation.wire import Prompt
+from reward_kit.http.retry import Timing
 from reward_kit.models import Completion
 
 __all__ = ["NumbersApi", "NumbersClient"]

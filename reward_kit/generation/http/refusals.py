@@ -31,8 +31,8 @@ from reward_kit.errors import (
     RateLimitError,
     RewardKitError,
 )
-from reward_kit.generation.http.retry import retry_after
 from reward_kit.generation.wire import PROTECTED_FIELDS, readable
+from reward_kit.http.retry import retry_after
 from reward_kit.redaction import mask
 
 __all__ = [

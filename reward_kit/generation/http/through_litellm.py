@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ConfigError, ProviderError
 from reward_kit.generation.http.clients import OpenAICompatibleClient
-from reward_kit.generation.http.retry import Timing
+from reward_kit.http.retry import Timing
 from reward_kit.redaction import blot_bytes, remember
 from reward_kit.utils import exact_json
 
 if TYPE_CHECKING:
-    from reward_kit.generation.http.exchange import Reply
+    from reward_kit.http.exchange import Reply
 
 __all__ = ["LiteLLMClient"]
 
@@ -62,7 +62,7 @@ class _Carrier:
 
     async def post(self, data: bytes) -> Reply:
         """The answer to one body; litellm's error as the reply that it stands for."""
-        from reward_kit.generation.http.exchange import Reply
+        from reward_kit.http.exchange import Reply
 
         if self._litellm is None:
             self._litellm = _imported(self._model)

@@ -7,7 +7,7 @@ import pytest
 
 from reward_kit.deploy.fireworks import polling
 from reward_kit.deploy.fireworks.api import FireworksAPI
-from reward_kit.generation.http.retry import Timing
+from reward_kit.http.retry import Timing
 from tests.deploy.fireworks.fake import ACCOUNT, KEY, FakeFireworks, fake_fireworks
 
 

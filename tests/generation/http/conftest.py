@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from reward_kit.generation.http.transport import Transport
+from reward_kit.http.transport import Transport
 
 
 @pytest.fixture(params=["raw", "session"])

@@ -12,10 +12,10 @@ import pytest
 from aiohttp import ClientRequest, TCPConnector
 from aiohttp.client_proto import ResponseHandler
 
-from reward_kit.generation.http import raw_exchange
 from reward_kit.generation.http.clients import OpenAICompatibleClient
-from reward_kit.generation.http.exchange import SessionExchange
-from reward_kit.generation.http.transport import Transport
+from reward_kit.http import raw_exchange
+from reward_kit.http.exchange import SessionExchange
+from reward_kit.http.transport import Transport
 from tests.generation.loopback import answer, ask, client_of, failure, loopback, scripted, texts
 
 Break = Callable[[pytest.MonkeyPatch], None]

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from reward_kit.errors import ConfigError
-from reward_kit.generation.http.exchange import Exchange, SessionExchange
-from reward_kit.generation.http.raw_exchange import RawExchange
-from reward_kit.generation.http.transport import Transport
+from reward_kit.http.exchange import Exchange, SessionExchange
+from reward_kit.http.raw_exchange import RawExchange
+from reward_kit.http.transport import Transport
 
 OK = b"HTTP/1.1 200 OK\r\n"
 LATER = 0.01

@@ -14,7 +14,7 @@ from collections import deque
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError, RateLimitError
-from reward_kit.generation.http.retry import LONGEST_ASKED_WAIT, Timing
+from reward_kit.http.retry import LONGEST_ASKED_WAIT, Timing
 
 __all__ = ["AdaptiveLimit", "Pause", "Rate", "RequestLimits", "requests_per_second", "tokens_per_minute"]
 

@@ -30,7 +30,7 @@ from aiohttp import (
 from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
-from reward_kit.generation.http.exchange import (
+from reward_kit.http.exchange import (
     FAULTS,
     LONGEST_CONNECT,
     InternalsChangedError,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.errors import AuthError, ProviderError, RateLimitError
-from reward_kit.generation.http.retry import LONGEST_BACKOFF, retry_after, with_retries
+from reward_kit.http.retry import LONGEST_BACKOFF, retry_after, with_retries
 from tests.generation.loopback import FakeTime
 
 

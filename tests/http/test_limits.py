@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError, RateLimitError
-from reward_kit.generation.http.limits import (
+from reward_kit.http.limits import (
     AdaptiveLimit,
     Pause,
     RequestLimits,
     requests_per_second,
     tokens_per_minute,
 )
-from reward_kit.generation.http.retry import Timing
+from reward_kit.http.retry import Timing
 from tests.generation.loopback import FakeTime
 
 

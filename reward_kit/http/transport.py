@@ -14,7 +14,7 @@ from reward_kit.redaction import blot_bytes, mask, remember, remember_settings
 from reward_kit.utils.deadlines import Deadlines
 
 if TYPE_CHECKING:
-    from reward_kit.generation.http.exchange import Exchange, Reply
+    from reward_kit.http.exchange import Exchange, Reply
 
 __all__ = ["CHAT_ROUTE", "KeyHeader", "Transport", "proxy_for"]
 
@@ -94,7 +94,7 @@ class Transport:
         """What the endpoint answers at another route, on a connection of its own."""
         from yarl import URL
 
-        from reward_kit.generation.http.exchange import FAULTS, HttpSession
+        from reward_kit.http.exchange import FAULTS, HttpSession
 
         url = _url(self.api_base, route)
         session = HttpSession(headers=self._headers, proxy=proxy_for(url), max_reply=_MOST_TOLD)
@@ -150,10 +150,10 @@ class Transport:
 
     def _raw_exchange(self) -> Exchange | None:
         """The exchange that costs least; None where aiohttp is not inside as it expects."""
-        from reward_kit.generation.http.exchange import InternalsChangedError
+        from reward_kit.http.exchange import InternalsChangedError
 
         try:
-            from reward_kit.generation.http.raw_exchange import RawExchange
+            from reward_kit.http.raw_exchange import RawExchange
 
             return RawExchange(self.url, headers=self._headers, proxy=proxy_for(self.url), max_reply=self._max_reply)
         except (ImportError, InternalsChangedError) as error:
@@ -161,7 +161,7 @@ class Transport:
             return None
 
     def _session_exchange(self) -> Exchange:
-        from reward_kit.generation.http.exchange import SessionExchange
+        from reward_kit.http.exchange import SessionExchange
 
         return SessionExchange(self.url, headers=self._headers, proxy=proxy_for(self.url), max_reply=self._max_reply)
 
@@ -171,7 +171,7 @@ class Transport:
         From such an error on, sessions send all requests. One that may have been sent is lost, as on a connection that
         broke: it is sent again only where that is allowed.
         """
-        from reward_kit.generation.http.exchange import InternalsChangedError, SessionExchange
+        from reward_kit.http.exchange import InternalsChangedError, SessionExchange
 
         if not isinstance(error, InternalsChangedError):
             return False
