@@ -327,6 +327,17 @@ class CacheConfig(_Part):
         return value
 
 
+class LongPrompts(_Part):
+    """What a provider takes for requests with long prompts: all of such a request costs more."""
+
+    above: int = Field(ge=1)
+    """Requests whose prompts have more tokens than this."""
+    input: float = Field(ge=1)
+    """By how much the prices of prompt tokens are multiplied."""
+    output: float = Field(ge=1)
+    """By how much the price of the answer's tokens is multiplied."""
+
+
 class Price(_Part):
     """The price of a million tokens."""
 
@@ -338,6 +349,8 @@ class Price(_Part):
     """For prompt tokens the provider had cached; `input` when left out."""
     cache_write: float | None = Field(default=None, ge=0)
     """For prompt tokens the provider puts into its cache; `input` when left out."""
+    long_prompts: LongPrompts | None = None
+    """How much dearer requests with long prompts are, where they are."""
 
 
 class MockRule(_Part):

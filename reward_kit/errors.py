@@ -176,6 +176,8 @@ class ProviderError(GenerationError):
     """The endpoint failed in a way that may pass: overload, 5xx, a broken answer, a time-out, a lost connection."""
 
     retryable = True
+    unsent = False
+    """Whether the endpoint surely never had the request."""
 
     def __init__(self, message: str, *, retry_after: float | None = None, overloaded: bool = False) -> None:
         """Keep what the endpoint asked us to wait, and whether it complained of load."""

@@ -209,6 +209,22 @@ Stage = Literal["generate", "score"]
 """Where a failure arose."""
 
 
+class Usage(_Value):
+    """Tokens of one request, or of several together."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int | None = None
+    cached_prompt_tokens: int | None = None
+    """Those of the prompt that the provider had in its cache."""
+    cache_write_tokens: int | None = None
+    """Those of the prompt that the provider put into its cache, where it tells."""
+    cost: float | None = None
+    """The money that the provider says it took, where it says so."""
+    at_most: bool | None = None
+    """True where nobody told what a reply used: it is in here with the most that it may have used."""
+
+
 class Failure(_Value):
     """An error as data. A record holds a result or a failure, never both."""
 
@@ -226,12 +242,15 @@ class Failure(_Value):
     """The score of a result that said of itself that it is not valid, and named no error. Never written."""
     invalid_result: EvaluateResult | None = None
     """The result that said of itself that it is no verdict, for callers elsewhere. Never written."""
+    spent: list[Usage] | None = None
+    """What the replies used that it was made of. Never written: the rollout has it."""
 
     @model_serializer(mode="wrap")
     def _only_what_there_is(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields: dict[str, Any] = whole(self)
         fields.pop("invalid_score", None)
         fields.pop("invalid_result", None)
+        fields.pop("spent", None)
         return {name: held for name, held in fields.items() if held is not None}
 
     @classmethod
@@ -268,18 +287,6 @@ class Sample(_Value):
     """Where the row stands in its dataset. Orders the output; not part of the identity."""
 
 
-class Usage(_Value):
-    """Tokens of one request."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    reasoning_tokens: int | None = None
-    cached_prompt_tokens: int | None = None
-    """Those of the prompt that the provider had in its cache."""
-    cache_write_tokens: int | None = None
-    """Those of the prompt that the provider put into its cache, where it tells."""
-
-
 class Tokens(_Value):
     """The tokens of one answer, where the endpoint tells them: trainers then need not tokenize the text again."""
 
@@ -298,6 +305,8 @@ class Completion(_Value):
     finish_reason: str | None = None
     usage: Usage | None = None
     """The whole request's tokens, on the first draw of the request; `None` on the draws that shared it."""
+    retried: list[Usage] | None = None
+    """What replies used that came before it and were no answer."""
     latency_ms: float = 0.0
     cached: bool = False
     model: str | None = None

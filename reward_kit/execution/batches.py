@@ -44,15 +44,14 @@ from reward_kit.generation.batch.choose import BatchModel, batch_model, batch_pr
 from reward_kit.generation.batch.lines import AnswerLines, FileFill, RequestLines, custom_id, is_final
 from reward_kit.generation.batch.provider import BatchLabel, BatchLimits, BatchProvider, BatchState
 from reward_kit.generation.batch.rest import NotThere
-from reward_kit.generation.budget import UNBOUNDED_ANSWER_TOKENS, Budget, known_price
+from reward_kit.generation.budget import Budget, known_price
 from reward_kit.generation.cache.responses import RequestKeys, ResponseCache, draw_key
 from reward_kit.generation.cache.sharing import key_identity
 from reward_kit.generation.play import SingleTurn
 from reward_kit.generation.prices import cost_of
 from reward_kit.generation.stack import ModelStack
-from reward_kit.generation.tokens import most_tokens
+from reward_kit.generation.tokens import most_usage
 from reward_kit.generation.wire import Prompt, settings_of
-from reward_kit.models import Usage
 from reward_kit.redaction import blot_bytes, mask
 from reward_kit.storage.batch_journal import BatchJournal, Part
 from reward_kit.storage.run_directory import RunDirectory
@@ -333,9 +332,7 @@ class BatchStage:
     def _most_cost(self, work: Work) -> float:
         if self._price is None:
             return 0.0
-        answer = self._sampling.max_tokens or UNBOUNDED_ANSWER_TOKENS
-        prompt = most_tokens(work.sample.messages, work.sample.tools)
-        return cost_of(Usage(prompt_tokens=prompt, completion_tokens=answer), self._price)
+        return cost_of(most_usage(work.sample.messages, work.sample.tools, self._sampling, 1), self._price)
 
     def _room(self) -> float:
         """What is left of `max_cost` for further requests, live batches counted at the most they may cost."""

@@ -86,6 +86,8 @@ class RunCounters:
     completion_tokens: int = 0
     cost: float = 0.0
     """Money spent since the run was entered, a judge's apart."""
+    cost_is_at_most: bool = False
+    """Whether some replies did not tell what they used: they count with the most that it may have been."""
     judge: JudgeUse | None = None
     """What the reward asks of a judge, where it has one."""
     skipped_rows: int = 0
@@ -125,11 +127,12 @@ class RunCounters:
         self.generated += 1
         if rollout.failure is not None:
             self.generation_failures += 1
-        elif rollout.cached:
+        if rollout.cached:
             self.cached += 1
         elif rollout.usage is not None:
             self.prompt_tokens += rollout.usage.prompt_tokens
             self.completion_tokens += rollout.usage.completion_tokens
+            self.cost_is_at_most = self.cost_is_at_most or bool(rollout.usage.at_most)
         self.cost += rollout.cost or 0.0
 
     def count_verdict(self, verdict: Verdict) -> None:

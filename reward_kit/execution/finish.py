@@ -81,6 +81,7 @@ def interim_summary(config: PipelineConfig, counters: RunCounters) -> dict[str, 
             "completion_tokens": counters.completion_tokens,
             "tokens_per_second": counters.completion_tokens / seconds if seconds > 0 else None,
             "cost": counters.cost,
+            **({"cost_is_at_most": True} if counters.cost_is_at_most else {}),
             "sandbox": counters.sandbox,
             **({} if counters.earlier is None else {"earlier": _earlier_figures(counters.earlier)}),
             **({"invalid": counters.invalid} if counters.invalid else {}),
@@ -96,7 +97,7 @@ def _earlier_figures(earlier: Earlier) -> dict[str, Any]:
 def _judge_figures(use: JudgeUse) -> dict[str, Any]:
     figures = asdict(use)
     del figures["dropped_parameters"]  # in the manifest, for the whole run
-    return figures
+    return figures if use.cost_is_at_most else {n: held for n, held in figures.items() if n != "cost_is_at_most"}
 
 
 def _beyond_what_was_asked(figures: Mapping[str, Any], wanted: int | None) -> dict[str, int]:

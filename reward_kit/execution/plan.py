@@ -13,15 +13,13 @@ from typing import Any
 from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import RewardKitError
 from reward_kit.execution.owed import Ledger, Work, Workload
-from reward_kit.generation.budget import UNBOUNDED_ANSWER_TOKENS
 from reward_kit.generation.cache.responses import CachedClient, RequestKeys, ResponseCache
 from reward_kit.generation.cache.sharing import asks_who_answers, key_identity
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.prices import cost_of, price_for
-from reward_kit.generation.tokens import estimated_tokens, most_tokens
+from reward_kit.generation.tokens import estimated_tokens, most_usage
 from reward_kit.generation.wire import Prompt
-from reward_kit.models import Usage
 from reward_kit.scoring.rewards import Rewards
 from reward_kit.storage.batch_journal import BATCHES, BatchJournal
 from reward_kit.storage.journal import Journal
@@ -183,6 +181,8 @@ def _walk(
 ) -> Plan:
     plan = Plan(on_disk=len(ledger.rollouts))
     sampling = config.generation.sampling()
+    price, batch_price = price_for(config.generation), None if batch is None else batch.price
+    online = by_batch = 0.0
     for work in works:
         plan.rows += 1
         sample = work.sample
@@ -200,19 +200,19 @@ def _walk(
             requests = 1 if batch is None else owed
             plan.requests += requests
             plan.prompt_tokens += requests * estimated_tokens(work.sample.messages, work.sample.tools)
-            plan.most_prompt_tokens += owed * most_tokens(work.sample.messages, work.sample.tools)
-            plan.completion_tokens += owed * (sampling.max_tokens or UNBOUNDED_ANSWER_TOKENS)
+            most = most_usage(work.sample.messages, work.sample.tools, sampling, 1)
+            plan.most_prompt_tokens += owed * most.prompt_tokens
+            plan.completion_tokens += owed * most.completion_tokens
+            online += owed * cost_of(most, price) if price is not None else 0.0
+            by_batch += owed * cost_of(most, batch_price) if batch_price is not None else 0.0
             if plan.first_prompt is None:
                 plan.first_prompt = [message.as_request() for message in work.sample.messages]
     plan.rollouts += plan.on_disk
     plan.cost_is_bounded = sampling.max_tokens is not None
-    price = price_for(config.generation)
     if price is not None:
-        most = Usage(prompt_tokens=plan.most_prompt_tokens, completion_tokens=plan.completion_tokens)
-        plan.cost = cost_of(most, price)
-        if batch is not None and batch.price is not None:
-            batch.plan.online_cost, plan.cost = plan.cost, cost_of(most, batch.price)
-            batch.plan.cost = plan.cost
+        plan.cost = online
+        if batch is not None and batch_price is not None:
+            batch.plan.online_cost, batch.plan.cost, plan.cost = online, by_batch, by_batch
     plan.batch = None if batch is None else batch.plan
     return plan
 

@@ -21,6 +21,7 @@ class Totals:
         self._prompt_tokens = self._completion_tokens = 0
         self._cost = 0.0
         self._cost_known = True
+        self._at_most = False
         self._failures: Counter[str] = Counter()
         self._messages: dict[str, str] = {}
         self._tracebacks: dict[str, str] = {}
@@ -41,6 +42,7 @@ class Totals:
             self._prompt_tokens += usage.get("prompt_tokens", 0)
             self._completion_tokens += usage.get("completion_tokens", 0)
             self._cost_known = self._cost_known and cost is not None
+            self._at_most = self._at_most or bool(usage.get("at_most"))
         if cost is not None:
             self._cost += cost
 
@@ -60,9 +62,13 @@ class Totals:
         }
 
     def spending(self) -> dict[str, Any]:
-        """Tokens and money; the money is None where a part of it is not known."""
+        """Tokens and money; the money is None where a part of it is not known.
+
+        Where a reply did not tell what it used, it counts with the most that it may have been, and that is said.
+        """
         return {
             "prompt_tokens": self._prompt_tokens,
             "completion_tokens": self._completion_tokens,
             "cost": self._cost if self._cost_known else None,
+            **({"cost_is_at_most": True} if self._at_most else {}),
         }

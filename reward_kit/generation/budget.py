@@ -3,6 +3,9 @@
 
 Sits under the cache, so that answers already paid for need no allowance: cache ∘ budget ∘ HTTP. The model that answers
 and the one that judges share one budget.
+
+    reserve the most that a call may cost ─▶ ask ─▶ a reply that is no answer: count it; is there money to ask again?
+                                                └─▶ release, and count what the answers cost
 """
 
 from __future__ import annotations
@@ -10,24 +13,21 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from reward_kit.config_models import Price, Sampling
 from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.generation.client import ModelClient, model_facts_of
+from reward_kit.generation.commons import PURSE
 from reward_kit.generation.prices import cost_of
-from reward_kit.generation.tokens import most_tokens
+from reward_kit.generation.tokens import most_usage
+from reward_kit.generation.usage import used_by
 from reward_kit.models import Completion, Failure, Message, Usage
 
-__all__ = ["UNBOUNDED_ANSWER_TOKENS", "Budget", "BudgetExhaustedError", "BudgetedClient", "known_price", "within"]
+__all__ = ["Budget", "BudgetExhaustedError", "BudgetedClient", "known_price", "within"]
 
-UNBOUNDED_ANSWER_TOKENS = 4096
-"""What an answer is taken to be at most, where no max_tokens bounds it."""
-_FIRST_REQUESTS = 4
-"""Requests on their way at a time until the first answer has shown what they cost: an endpoint may put text of its own
-before every prompt, which no estimate can know."""
 _MARGIN = 1.1
-"""How much larger than any seen so far the next prompt's share of its upper bound may be."""
+"""How much further than any seen so far the next request may go beyond what should be its most."""
 
 
 class BudgetExhaustedError(RewardKitError):
@@ -43,6 +43,8 @@ class Budget:
         self._spent = spent
         self._reserved = 0.0
         self._on_their_way = 0
+        self._held_up = 0
+        """Of those on their way, how many wait to be sent again."""
         self._waiting: list[asyncio.Future[None]] = []
 
     async def reserve(self, allowance: float) -> None:
@@ -60,6 +62,18 @@ class Budget:
             await self._one_less()
         self._reserved += allowance
         self._on_their_way += 1
+
+    async def may_go_on(self) -> bool:
+        """Whether a request that is on its way may be sent once more. It waits where only others are in the way."""
+        while self._spent + self._reserved > self._max_cost:
+            if self._on_their_way - self._held_up <= 1:  # the others wait, too
+                return False
+            self._held_up += 1
+            try:
+                await self._one_less()
+            finally:
+                self._held_up -= 1
+        return True
 
     def release(self, allowance: float) -> None:
         """The request is done, or was never answered."""
@@ -128,29 +142,37 @@ class BudgetedClient:
     ) -> list[Completion | Failure]:
         """Reserve the largest likely cost, ask, then account for the real one."""
         await self._take_turn()
-        request = _RequestSize(most_tokens(messages, tools), sampling.max_tokens or UNBOUNDED_ANSWER_TOKENS, len(draws))
         try:
-            allowance = cost_of(self._learned.largest_likely(request), self._price)
+            purse = _Purse(self._budget, self._price, self._learned, most_usage(messages, tools, sampling, 1))
+            allowance = purse.allowance(len(draws))
             await self._budget.reserve(allowance)
+            mine = PURSE.set(purse)
             try:
                 outcomes = await self._inner.generate(
                     messages, draws=draws, sampling=sampling, tools=tools, sample_id=sample_id
                 )
+            except asyncio.CancelledError:
+                self._budget.spend(allowance)  # what was sent may be answered, and billed
+                raise
             finally:
+                PURSE.reset(mine)
                 self._budget.release(allowance)
-            self._settle(outcomes, request)
+            return purse.settled(outcomes)
         finally:
+            self._learned.anything = True
             self._on_their_way -= 1
             self._changed.set()
-        return outcomes
 
     async def close(self) -> None:
         """Close the inner client."""
         await self._inner.close()
 
     async def _take_turn(self) -> None:
-        """Wait while nothing is known of real costs and the first requests are on their way."""
-        while self._on_their_way >= _FIRST_REQUESTS and not self._learned.anything and self._costs:
+        """Wait while nothing is known of real costs and the first request is on its way.
+
+        An endpoint may put text of its own before every prompt, or have the model think beyond max_tokens.
+        """
+        while self._on_their_way and not self._learned.anything and self._costs:
             self._changed.clear()
             await self._changed.wait()
         self._on_their_way += 1
@@ -159,47 +181,73 @@ class BudgetedClient:
     def _costs(self) -> bool:
         return self._price.input > 0 or self._price.output > 0
 
-    def _settle(self, outcomes: Sequence[Completion | Failure], request: _RequestSize) -> None:
-        paid = [o.usage for o in outcomes if isinstance(o, Completion) and o.usage is not None]
-        self._budget.spend(sum(cost_of(usage, self._price) for usage in paid))
-        self._learned.note(paid, request)
-
-
-class _RequestSize(NamedTuple):
-    """The largest size of a request."""
-
-    prompt_tokens: int
-    answer_tokens: int
-    draws: int
-
 
 class _Learned:
-    """What the answers so far say of requests to come."""
+    """What the answers so far say of requests to come: how far they went beyond what should be their most."""
 
     def __init__(self) -> None:
-        self._prompt_share = 0.0  # real tokens of a prompt over its upper bound, at worst
-        self._answer_share = 1.0  # the same for answers; never less than the bound itself
+        self.prompt = self.answer = 1.0
+        self.anything = False
+        """Whether anything has come back."""
 
-    @property
-    def anything(self) -> bool:
-        """Whether any answer has said what it used."""
-        return self._prompt_share > 0
+    def note(self, used: Usage, most: Usage, draws: int) -> None:
+        """Learn from what a request really used. The prompt of several answers is told once for all of them."""
+        self.prompt = max(self.prompt, _beyond(used.prompt_tokens, most.prompt_tokens))
+        self.answer = max(self.answer, _beyond(used.completion_tokens, most.completion_tokens * draws))
 
-    def largest_likely(self, request: _RequestSize) -> Usage:
-        """What a request may use. Every draw is taken to pay for the prompt, as where an endpoint does not take `n`."""
-        share = self._prompt_share * _MARGIN if self.anything else 1.0
+
+def _beyond(used: int, most: int) -> float:
+    return used / most * _MARGIN if used > most else 1.0
+
+
+class _Purse:
+    """What is set apart for one call."""
+
+    def __init__(self, budget: Budget, price: Price, learned: _Learned, most: Usage) -> None:
+        """Each draw uses at most `most`, and what was `learned` beyond it."""
+        self._budget, self._price, self._learned, self._each = budget, price, learned, most
+        self._lost = 0.0
+
+    def most(self, draws: int) -> Usage:
+        """What is set apart for so many draws."""
+        prompt, answer = self._each.prompt_tokens * draws, self._each.completion_tokens * draws
         return Usage(
-            prompt_tokens=math.ceil(request.prompt_tokens * share) * request.draws,
-            completion_tokens=math.ceil(request.answer_tokens * self._answer_share) * request.draws,
+            prompt_tokens=math.ceil(prompt * self._learned.prompt),
+            completion_tokens=math.ceil(answer * self._learned.answer),
+            at_most=True,
         )
 
-    def note(self, paid: Sequence[Usage], request: _RequestSize) -> None:
-        """Learn from what a request really used."""
-        for usage in paid:
-            # The prompt of several answers is told once, on the first of them.
-            self._prompt_share = max(self._prompt_share, usage.prompt_tokens / request.prompt_tokens)
-        used = sum(usage.completion_tokens for usage in paid)
-        self._answer_share = max(self._answer_share, used / (request.answer_tokens * request.draws))
+    def allowance(self, draws: int) -> float:
+        """The money that is set apart for so many draws."""
+        return cost_of(self.most(1), self._price) * draws
+
+    def lose(self, usage: Usage) -> None:
+        """Count what a reply used that is no answer."""
+        cost = cost_of(usage, self._price)
+        self._lost += cost
+        self._budget.spend(cost)
+
+    async def may_go_on(self) -> bool:
+        """Whether there is money to ask again."""
+        return await self._budget.may_go_on()
+
+    def settled(self, outcomes: list[Completion | Failure]) -> list[Completion | Failure]:
+        """The outcomes, once what they cost is counted. Answers of which nobody told what they used have the most."""
+        if not any(map(used_by, outcomes)) and (place := _first_answer(outcomes)) is not None:
+            answers = sum(isinstance(outcome, Completion) for outcome in outcomes)
+            outcomes = [*outcomes]
+            outcomes[place] = outcomes[place].model_copy(update={"usage": self.most(answers)})
+        used = [usage for outcome in outcomes for usage in used_by(outcome)]
+        for usage in used:
+            if not usage.at_most:
+                self._learned.note(usage, self._each, len(outcomes))
+        self._budget.spend(sum(cost_of(usage, self._price) for usage in used) - self._lost)
+        return outcomes
+
+
+def _first_answer(outcomes: Sequence[Completion | Failure]) -> int | None:
+    answered = (place for place, outcome in enumerate(outcomes) if isinstance(outcome, Completion))
+    return next(answered, None)
 
 
 def within(budget: Budget | None, client: ModelClient, price: Price | None, section: str) -> ModelClient:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the clients of a run have in common: their limits, and the answers they have paid for.
+"""What the clients of a run have in common: their limits, their money, and the answers they have paid for.
 
 In one process that is simple, and nothing here is set: each client has limits of its own and opens the cache's file.
 Where an engine spreads a run over many processes, it sets `Commons` in each of them, and their clients then share one
@@ -8,6 +8,7 @@ rate, one ceiling of requests in flight, and one cache.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 
     from reward_kit.config_models import ApiParamsConfig, CacheConfig
     from reward_kit.generation.client import ModelClient
+    from reward_kit.models import Usage
 
-__all__ = ["Commons", "Limits", "commons", "share"]
+__all__ = ["PURSE", "Commons", "Limits", "Purse", "commons", "share"]
 
 
 class Limits(Protocol):
@@ -52,6 +54,26 @@ class Limits(Protocol):
     def failed(self, error: Any, mark: int, tokens: float) -> None:
         """The endpoint complained, or did not answer."""
         ...
+
+
+class Purse(Protocol):
+    """What is set apart for one call of a client, as far as whoever sends its requests must know of it."""
+
+    def most(self, draws: int) -> Usage:
+        """What is set apart for so many draws."""
+        ...
+
+    def lose(self, usage: Usage) -> None:
+        """Count what a reply used that is no answer."""
+        ...
+
+    async def may_go_on(self) -> bool:
+        """Whether there is money to ask again."""
+        ...
+
+
+PURSE: ContextVar[Purse | None] = ContextVar("PURSE", default=None)
+"""Of the call that is being made; None where there is no limit on its cost."""
 
 
 class Commons(Protocol):

@@ -18,7 +18,8 @@ from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.client import LimitedEndpoint, ModelClient
 from reward_kit.generation.factory import make_judge_client
-from reward_kit.generation.prices import cost_of, price_for, price_of
+from reward_kit.generation.prices import price_for, price_of, spending
+from reward_kit.generation.usage import summed, used_by
 from reward_kit.models import Completion, Failure, Message
 
 __all__ = ["Judge", "JudgeUse", "open_judge"]
@@ -35,20 +36,25 @@ class JudgeUse:
     completion_tokens: int = 0
     cost: float | None = 0.0
     """None where the price is not known."""
+    cost_is_at_most: bool = False
+    """Whether some of its replies did not tell what they used: they count with the most that it may have been."""
     dropped_parameters: Mapping[str, str] = field(default_factory=dict)
     """Parameters that its endpoint does not take as they were asked for, and why."""
 
     def count(self, answer: Completion | Failure, price: Price | None) -> None:
         """Take account of an answer."""
-        if isinstance(answer, Failure):
+        if isinstance(answer, Completion):
+            self.replies += 1
+            self.cached += answer.cached
+        used = used_by(answer)
+        whole = summed(used)
+        if whole is None:
             return
-        self.replies += 1
-        self.cached += answer.cached
-        if answer.cached or answer.usage is None:
-            return
-        self.prompt_tokens += answer.usage.prompt_tokens
-        self.completion_tokens += answer.usage.completion_tokens
-        self.cost = None if price is None or self.cost is None else self.cost + cost_of(answer.usage, price)
+        self.prompt_tokens += whole.prompt_tokens
+        self.completion_tokens += whole.completion_tokens
+        self.cost_is_at_most = self.cost_is_at_most or bool(whole.at_most)
+        cost = spending(used, price)
+        self.cost = None if cost is None or self.cost is None else self.cost + cost
 
 
 class Judge:

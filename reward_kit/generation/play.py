@@ -11,7 +11,8 @@ from typing import Protocol
 
 from reward_kit.config_models import Price, Sampling
 from reward_kit.generation.client import ModelClient
-from reward_kit.generation.prices import cost_of
+from reward_kit.generation.prices import cost_of, spending
+from reward_kit.generation.usage import summed, used_by
 from reward_kit.models import Completion, Failure, Rollout, Sample
 from reward_kit.redaction import without_secrets
 from reward_kit.utils.clock import now_to_the_millisecond
@@ -50,9 +51,11 @@ class SingleTurn:
 
     def _rollout(self, sample: Sample, draw: int, outcome: Completion | Failure, now: str) -> Rollout:
         if not isinstance(outcome, Completion):
+            used = used_by(outcome)
             return Rollout(
                 sample=sample, response_index=draw, model=self._client.model, sampling=self._given,
-                generated_at=now, failure=outcome,
+                usage=summed(used), cost=spending(used, self._price) if used else None, generated_at=now,
+                failure=outcome,
             )  # fmt: skip
         return _answered(
             sample=sample,
@@ -61,7 +64,7 @@ class SingleTurn:
             model=outcome.model or self._client.model,
             sampling=self._given,
             finish_reason=outcome.finish_reason,
-            usage=outcome.usage,
+            usage=outcome.usage if outcome.retried is None else summed(used_by(outcome)),
             cost=self._cost(outcome),
             latency_ms=outcome.latency_ms,
             cached=outcome.cached,
@@ -72,6 +75,6 @@ class SingleTurn:
     def _cost(self, completion: Completion) -> float | None:
         if completion.cached:
             return 0.0
-        if self._price is None:
-            return None
+        if self._price is None or completion.retried is not None:
+            return spending(used_by(completion), self._price)
         return cost_of(completion.usage, self._price) if completion.usage is not None else 0.0

@@ -8,6 +8,7 @@ sets `generation.price`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from reward_kit.config_models import ModelConfig, Price
 from reward_kit.generation.presets import asked_name, preset_of
 from reward_kit.models import Usage
 
-__all__ = ["PriceTable", "cost_of", "price_for", "price_of", "price_table"]
+__all__ = ["PriceTable", "cost_of", "price_for", "price_of", "price_table", "spending"]
 
 _FILE = Path(__file__).with_name("prices.toml")
 
@@ -83,14 +84,36 @@ def _by_model() -> dict[str, Price]:
 
 
 def cost_of(usage: Usage, price: Price) -> float:
-    """What a request cost; prompt tokens that the provider had cached, or put into its cache, at their own price.
+    """What a request cost: what the provider says, else its tokens at their prices.
+
+    Prompt tokens that the provider had cached, or put into its cache, have their own.
 
     >>> cost_of(Usage(prompt_tokens=1_000_000, cached_prompt_tokens=500_000), Price(input=2, output=8, cached_input=1))
     1.5
+    >>> tiers = {"above": 200_000, "input": 2, "output": 1.5}
+    >>> cost_of(Usage(prompt_tokens=300_000), Price(input=2, output=8, long_prompts=tiers))
+    1.2
     """
+    if usage.cost is not None:
+        return usage.cost
+    long = price.long_prompts
+    if long is not None and usage.prompt_tokens > long.above:
+        return _plain_cost(usage, price, long.input, long.output)
+    return _plain_cost(usage, price)
+
+
+def spending(usages: Sequence[Usage], price: Price | None) -> float | None:
+    """What several requests cost together; None where that is not known."""
+    if price is not None:
+        return sum(cost_of(usage, price) for usage in usages)
+    told = [usage.cost for usage in usages if usage.cost is not None]
+    return sum(told) if told and len(told) == len(usages) else None
+
+
+def _plain_cost(usage: Usage, price: Price, prompt_factor: float = 1.0, answer_factor: float = 1.0) -> float:
     cached = min(usage.cached_prompt_tokens or 0, usage.prompt_tokens)
     written = min(usage.cache_write_tokens or 0, usage.prompt_tokens - cached)
     cached_price = price.input if price.cached_input is None else price.cached_input
     write_price = price.input if price.cache_write is None else price.cache_write
     prompt = (usage.prompt_tokens - cached - written) * price.input + cached * cached_price + written * write_price
-    return (prompt + usage.completion_tokens * price.output) / 1_000_000
+    return (prompt * prompt_factor + usage.completion_tokens * price.output * answer_factor) / 1_000_000

@@ -11,10 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reward_kit.models import Message
+from reward_kit.config_models import Sampling
+from reward_kit.models import Message, Usage
 from reward_kit.utils import exact_json
 
-__all__ = ["estimated_tokens", "most_tokens"]
+__all__ = ["UNBOUNDED_ANSWER_TOKENS", "answer_room", "estimated_tokens", "most_tokens", "most_usage"]
+
+UNBOUNDED_ANSWER_TOKENS = 4096
+"""What an answer is taken to be at most, where no max_tokens bounds it."""
+_BOUNDS = ("max_tokens", "max_completion_tokens")
+"""What a request may call the bound of its answer's tokens."""
 
 _CHARACTERS_PER_TOKEN = 4
 """Of English text, on average. Letters of other scripts are taken for a token each."""
@@ -38,6 +44,22 @@ def most_tokens(messages: Iterable[Message], tools: Tools = None) -> int:
     """
     prompt = sum(_MOST_TOKENS_PER_TURN + _most_in(message) for message in messages)
     return _MOST_TOKENS_PER_PROMPT + prompt + (_MOST_TOKENS_FOR_TOOLS + _size(tools) if tools else 0)
+
+
+def answer_room(sampling: Sampling) -> int:
+    """How many tokens an answer may have.
+
+    >>> answer_room(Sampling(max_tokens=20)), answer_room(Sampling(extra_body={"max_completion_tokens": 900}))
+    (20, 900)
+    """
+    bounds = [sampling.max_tokens, *map(sampling.extra_body.get, _BOUNDS)]
+    return max((bound for bound in bounds if type(bound) is int), default=UNBOUNDED_ANSWER_TOKENS)
+
+
+def most_usage(messages: Iterable[Message], tools: Tools, sampling: Sampling, draws: int) -> Usage:
+    """The most that a reply may use which does not tell. Each draw is taken to pay for the prompt."""
+    prompt = most_tokens(messages, tools) * draws
+    return Usage(prompt_tokens=prompt, completion_tokens=answer_room(sampling) * draws, at_most=True)
 
 
 def estimated_tokens(messages: Iterable[Message], tools: Tools = None) -> int:

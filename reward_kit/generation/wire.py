@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -15,7 +13,8 @@ from pydantic import ValidationError
 
 from reward_kit.config_models import Sampling
 from reward_kit.errors import BadRequestError, ConfigError, GenerationError, ProviderError
-from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Tokens, Usage
+from reward_kit.generation.usage import usage_of
+from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Tokens
 from reward_kit.redaction import mask
 from reward_kit.utils import exact_json
 from reward_kit.utils.trusted import text_message, trusted
@@ -31,15 +30,11 @@ __all__ = [
     "settings_of",
 ]
 
-_log = logging.getLogger(__name__)
-
 PROTECTED_FIELDS = frozenset({"model", "messages", "tools", "tool_choice", "n", "stream"})
 """Fields of the body that are ours: `extra_body` may not set them, and no refusal makes us drop them."""
 
 _SENT_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in {"seed", "extra_body"})
 
-_MOST_TOKENS = 10**12
-"""No request has more: what is told beyond it is not a count."""
 _ONLY_SOMETIMES = frozenset({"tool_calls", "function_call", "reasoning_content", "reasoning"})
 
 
@@ -58,6 +53,8 @@ class Prompt(NamedTuple):
     sample_id: str
     system: list[dict[str, Any]] | None = None
     """What the system says, where that is no message."""
+    given: Sequence[Message] = ()
+    """The messages that it was made of."""
 
 
 def settings_of(sampling: Sampling) -> dict[str, Any]:
@@ -126,7 +123,7 @@ def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, late
         raise ProviderError("The answer has no choices. Try again.")
     used = reply.get("model")
     model = used if isinstance(used, str) and used != asked_model else None
-    usage = _usage(reply.get("usage"))
+    usage = usage_of(reply.get("usage"))
     completions = []
     for choice in choices[:most]:
         message = _message(choice)
@@ -217,46 +214,6 @@ def _function(raw: dict[str, Any]) -> FunctionCall:
 
 def _as_text(value: Any) -> str:
     return exact_json.dumps(value).decode()
-
-
-def _usage(raw: Any) -> Usage | None:
-    if not isinstance(raw, dict):
-        return None
-    if any(_is_no_count(raw[name]) for name in ("prompt_tokens", "completion_tokens") if name in raw):
-        _remark_on_usage(raw)
-        return None
-    prompt, answer = _count(raw, "prompt_tokens") or 0, _count(raw, "completion_tokens") or 0
-    thought = _count(raw.get("completion_tokens_details"), "reasoning_tokens")
-    known = _count(raw.get("prompt_tokens_details"), "cached_tokens")
-    written = _count(raw.get("prompt_tokens_details"), "cache_write_tokens")
-    told = {"reasoning_tokens": thought, "cached_prompt_tokens": known}
-    if written is not None:
-        return Usage(prompt_tokens=prompt, completion_tokens=answer, cache_write_tokens=written, **told)
-    if thought is None and known is None:
-        return Usage(prompt_tokens=prompt, completion_tokens=answer)
-    return Usage(prompt_tokens=prompt, completion_tokens=answer, **told)
-
-
-def _count(counts: Any, name: str) -> int | None:
-    if not counts or not isinstance(counts, dict):
-        return None
-    value = counts.get(name)
-    return None if _is_no_count(value) else value
-
-
-def _is_no_count(value: Any) -> bool:
-    return type(value) is not int or not 0 <= value <= _MOST_TOKENS
-
-
-@cache
-def _say_once(text: str) -> None:
-    _log.warning("%s", text)
-
-
-def _remark_on_usage(raw: dict[str, Any]) -> None:
-    counts = {name: raw.get(name) for name in ("prompt_tokens", "completion_tokens")}
-    _log.debug("No token counts: %r", counts)
-    _say_once("The endpoint reports impossible token counts. For such answers, tokens and cost count as unknown.")
 
 
 def _text_or_none(value: Any) -> str | None:

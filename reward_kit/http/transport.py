@@ -115,7 +115,9 @@ class Transport:
             )
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             self._refused_in_a_row += 1
-            return ProviderError(f"{self._shown} cannot be reached: {_reason(error)}. Check that it runs.")
+            unreached = ProviderError(f"{self._shown} cannot be reached: {_reason(error)}. Check that it runs.")
+            unreached.unsent = True
+            return unreached
         if isinstance(error, TimeoutError):
             return ProviderError(
                 f"{self._shown} gave no whole answer within {self._timeout:g} s. Raise api_params.timeout."

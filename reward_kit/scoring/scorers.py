@@ -236,5 +236,6 @@ def _together(uses: Sequence[JudgeUse]) -> JudgeUse:
         prompt_tokens=sum(use.prompt_tokens for use in uses),
         completion_tokens=sum(use.completion_tokens for use in uses),
         cost=sum(costs) if len(costs) == len(uses) else None,
+        cost_is_at_most=any(use.cost_is_at_most for use in uses),
         dropped_parameters={name: why for use in uses for name, why in use.dropped_parameters.items()},
     )

@@ -93,7 +93,7 @@ def test_content_in_parts_is_kept(parts: list[dict[str, str]]) -> None:
     ],
 )
 def test_a_whole_answer_that_is_no_strict_json_is_not_thrown_away(odd: bytes, said: str) -> None:
-    body = b'{"choices":[{"message":{"role":"assistant",' + odd + b'}],"usage":{"prompt_tokens":3}}'
+    body = b'{"choices":[{"message":{"role":"assistant",' + odd + b'}],"usage":{"prompt_tokens":3,"total_tokens":5}}'
     (completion,) = read_completions(read_json(body), asked_model="m", most=1, latency_ms=1.0)
     assert completion.message.content == said
     assert completion.usage is not None and completion.usage.prompt_tokens == 3

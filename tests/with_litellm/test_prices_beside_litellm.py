@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from typing import Any
 
@@ -20,6 +21,7 @@ FIELDS = {
     "input": "input_cost_per_token", "output": "output_cost_per_token", "cached_input": "cache_read_input_token_cost",
     "cache_write": "cache_creation_input_token_cost",
 }  # fmt: skip
+LONG = {*FIELDS.values()}
 DIFFERENCES = {
     ("accounts/fireworks/models/deepseek-v3p2", "cached_input"): "on Fireworks' page, and not in litellm's table",
     **{
@@ -60,3 +62,20 @@ def test_our_prices_are_litellms_but_for_what_is_meant(theirs: dict[str, Any]) -
                     differ.add((model, field))
     assert (differ, missing) == (set(DIFFERENCES), set(ONLY_OURS))
     assert compared > 300
+
+
+def test_long_prompts_cost_what_they_do_in_litellms_table(theirs: dict[str, Any]) -> None:
+    compared = 0
+    for provider, models in price_table().by_provider.items():
+        for model, price in models.items():
+            entry = theirs.get(PREFIXES[provider] + model, {})
+            for name, cost in entry.items():
+                if (found := re.fullmatch(r"(\w+)_above_(\d+)k_tokens", name)) is None or found[1] not in LONG:
+                    continue
+                long = price.long_prompts
+                assert long is not None, model
+                factor = long.output if found[1].startswith("output") else long.input
+                assert long.above == 1000 * int(found[2]), model
+                assert factor == pytest.approx(cost / entry[found[1]]), (model, name)
+                compared += 1
+    assert compared > 60

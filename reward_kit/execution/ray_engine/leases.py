@@ -181,6 +181,10 @@ class LeasedBudget(Budget):
         """Set money apart for a request, or refuse it."""
         await self._mailbox.ask("reserve", allowance)
 
+    async def may_go_on(self) -> bool:
+        """Whether a request that is on its way may be sent once more."""
+        return bool(await self._mailbox.ask("may_go_on"))
+
     def release(self, allowance: float) -> None:
         """The request is done, or was never answered."""
         self._mailbox.tell("release", allowance)

@@ -156,6 +156,11 @@ class Services:
             else:
                 held.reserved.append(allowance)
 
+    async def may_go_on(self, held: Holdings) -> bool:
+        """Whether a request that is on its way may be sent once more."""
+        del held
+        return self._budget is None or await self._budget.may_go_on()
+
     def release(self, held: Holdings, allowance: float) -> None:
         """A request is done, or was never answered."""
         if self._budget is not None:
@@ -244,6 +249,7 @@ class Services:
             setattr(self.judge, name, sum(getattr(use, name) for use in uses))
         costs = [use.cost for use in uses]
         self.judge.dropped_parameters = {name: why for use in uses for name, why in use.dropped_parameters.items()}
+        self.judge.cost_is_at_most = any(use.cost_is_at_most for use in uses)
         self.judge.cost = None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
@@ -318,7 +324,7 @@ def _fair(wanted: dict[int, int], limit: int) -> dict[int, int]:
 
 
 _ASKED: dict[str, Any] = {
-    name: getattr(Services, name) for name in ("look_up", "keep_turns", "reserve", "charge", "share")
+    name: getattr(Services, name) for name in ("look_up", "keep_turns", "reserve", "may_go_on", "charge", "share")
 }
 _TOLD: dict[str, Any] = {
     name: getattr(Services, name)

@@ -72,7 +72,8 @@ def batch_price(config: GenerationConfig) -> Price | None:
     if online is None:
         return None
     share = 1 - config.batch.discount
-    return Price(**{name: price * share for name, price in online.model_dump(exclude_none=True).items()})
+    prices = online.model_dump(exclude_none=True, exclude={"long_prompts"})
+    return Price(**{name: price * share for name, price in prices.items()}, long_prompts=online.long_prompts)
 
 
 def _is_fireworks(config: GenerationConfig) -> bool:

@@ -84,6 +84,7 @@ def decode_entry(line: bytes, key: str) -> Completion | None:
     if entry is None:
         return None
     entry["completion"]["cached"] = True
+    entry["completion"].pop("retried", None)  # whoever asked has paid it
     try:
         return Completion.model_validate(entry["completion"])
     except ValueError:

@@ -368,9 +368,9 @@ def cached(client: ModelClient, settings: CacheConfig) -> Iterator[ModelClient]:
 
 
 def _shared(awaited: Mapping[int, _Awaited]) -> dict[int, Completion | Failure]:
-    """What others asked for and got. A completion is marked as cached: it was paid for once, by them."""
+    """What others asked for and got. A completion is marked as cached, and a failure is free: they paid for it."""
     answers = {draw: answer for draw, future in awaited.items() if (answer := future.result()) is not None}
     return {
-        draw: answer.model_copy(update={"cached": True}) if isinstance(answer, Completion) else answer
+        draw: answer.model_copy(update={"cached": True} if isinstance(answer, Completion) else {"spent": None})
         for draw, answer in answers.items()
     }

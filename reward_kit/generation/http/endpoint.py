@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -18,7 +19,7 @@ import orjson
 
 from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RateLimitError, RewardKitError
-from reward_kit.generation.commons import Limits, commons
+from reward_kit.generation.commons import PURSE, Limits, commons
 from reward_kit.generation.http.refusals import (
     ChoicesRefused,
     ParameterRefused,
@@ -27,11 +28,13 @@ from reward_kit.generation.http.refusals import (
     read_complaint,
     refusal,
 )
+from reward_kit.generation.tokens import most_usage
+from reward_kit.generation.usage import usage_of
 from reward_kit.generation.wire import Prompt, encode, read_json
 from reward_kit.http.limits import RequestLimits
 from reward_kit.http.retry import Timing, with_retries
 from reward_kit.http.transport import CHAT_ROUTE, KeyHeader, Transport
-from reward_kit.models import Completion, Failure, Message
+from reward_kit.models import Completion, Failure, Message, Usage
 from reward_kit.redaction import mask, without_secrets
 from reward_kit.utils.tasks import together
 
@@ -48,6 +51,8 @@ _TOLD_SECONDS = 5.0
 _TELLING = frozenset({"root", "parent", "meta", "revision", "sha256"})
 """What servers call it: vLLM `root`, llama.cpp `meta`. `created` is when the server was started."""
 _AS_MANY_AS_ASKED = 1 << 30
+_REFUSED_UNREAD = frozenset({503, 529})
+"""The endpoint had no room for the request. Other errors from 500 on, and 408, may come after the work was done."""
 _UNKNOWN_ANSWER_TOKENS = 512
 _CHARACTERS_PER_TOKEN = 4
 
@@ -68,8 +73,20 @@ class Carrier(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Tries:
+    """The requests for some draws that came to nothing."""
+
+    used: list[Usage] = field(default_factory=list)
+    last: str = ""
+    """What the last of them said."""
+
+
 class EndpointClient(ABC):
     """What all clients of endpoints do alike. How a prompt becomes a body, and an answer completions, each says."""
+
+    _writes = True
+    """Whether an answer has tokens of its own."""
 
     def __init__(  # noqa: PLR0913 - one parameter a part
         self,
@@ -177,11 +194,15 @@ class EndpointClient(ABC):
     def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
         """Up to `most` completions of an answer; its usage stands on the first."""
 
+    def _usage(self, answer: dict[str, Any]) -> Usage | None:
+        """What an answer says that it used."""
+        return usage_of(answer.get("usage"))
+
     def _prompt(
         self, messages: Sequence[Message], tools: list[dict[str, Any]] | None, sampling: Sampling, sample_id: str
     ) -> Prompt:
         """The prompt as this API wants it; every request for its draws is made from it."""
-        return Prompt([message.as_request() for message in messages], tools, sampling, sample_id)
+        return Prompt([message.as_request() for message in messages], tools, sampling, sample_id, given=messages)
 
     def _make_limits(self) -> Limits:
         shared = commons()
@@ -210,18 +231,21 @@ class EndpointClient(ABC):
 
         `refused` are the parameters that it was refused for before. One that is refused twice cannot be left out.
         """
+        tries = _Tries()
         try:
-            completions = await self._ask(prompt, draws)
+            completions = await self._ask(prompt, draws, tries)
         except (ParameterRefused, ChoicesRefused) as error:
             if error.name in refused or (error.name == "n" and self._n_mode == "native"):
-                return [Failure.of(BadRequestError(str(error)), "generate")] * len(draws)
+                return _failures(BadRequestError(str(error)), draws, tries)
             if error.name == "n":
                 self._learn_most_choices(len(draws) // 2, error.reason)
-                return await self._fetch(prompt, draws)
+                return _after(tries, await self._fetch(prompt, draws))
             self._drop(error)
-            return await self._fetch_together(prompt, draws, refused | {error.name})
+            return _after(tries, await self._fetch_together(prompt, draws, refused | {error.name}))
         except GenerationError as error:
-            return [Failure.of(error, "generate")] * len(draws)
+            return _failures(error, draws, tries)
+        if tries.used:
+            completions[0] = completions[0].model_copy(update={"retried": tries.used})
         missing = draws[len(completions) :]
         if not missing:
             return list(completions)
@@ -236,12 +260,12 @@ class EndpointClient(ABC):
 
     # ── one request ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ask(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
+    async def _ask(self, prompt: Prompt, draws: Sequence[int], tries: _Tries) -> list[Completion]:
         """One request, repeated while its failure may pass."""
         params = self._params
         try:
             return await with_retries(
-                partial(self._attempt, prompt, draws),
+                partial(self._attempt, prompt, draws, tries),
                 retries=params.max_retries,
                 timing=self._timing,
                 longest_asked=params.max_retry_after,
@@ -250,24 +274,31 @@ class EndpointClient(ABC):
             self._transport.check_reachable(1 + params.max_retries)
             raise
 
-    async def _attempt(self, prompt: Prompt, draws: Sequence[int]) -> list[Completion]:
+    async def _attempt(self, prompt: Prompt, draws: Sequence[int], tries: _Tries) -> list[Completion]:
+        if tries.used:
+            await _afford_another(tries)
         body = self.body(prompt, draws)
         data = encode(body)
         limits = self._limits
         tokens = _estimate(data, body, len(draws)) if limits.counts_tokens else 0.0
         mark = await limits.enter(tokens)
+        reply: Reply | None = None
         try:
             started = self._timing.clock()
             reply = await self._transport.post(data)
             latency_ms = (self._timing.clock() - started) * 1000
             completions = self._read(reply, body, len(draws), latency_ms)
-        except (RateLimitError, ProviderError) as error:
-            limits.failed(error, mark, tokens)
+        except GenerationError as error:
+            if isinstance(error, RateLimitError | ProviderError):
+                limits.failed(error, mark, tokens)
+            self._note_loss(tries, error, reply, prompt, len(draws))
             raise
         finally:
             limits.leave()
         usage = completions[0].usage
         limits.answered(tokens, usage.prompt_tokens + usage.completion_tokens if usage else None)
+        if usage is None or (self._writes and not usage.completion_tokens):
+            completions[0] = _counted(completions[0], _most(prompt, len(draws)))
         return completions
 
     def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
@@ -280,6 +311,36 @@ class EndpointClient(ABC):
             status = hidden
         complaint = read_complaint(reply.data)
         raise refusal(status, reply.headers, complaint, SentRequest(self._shown, self.model, body))
+
+    def _note_loss(
+        self, tries: _Tries, error: GenerationError, reply: Reply | None, prompt: Prompt, draws: int
+    ) -> None:
+        """Count what a request used that came to nothing."""
+        tries.last = str(error)
+        used = self._used(error, reply)
+        if used is None:
+            return
+        used = used or _most(prompt, draws)
+        tries.used.append(used)
+        purse = PURSE.get()
+        if purse is not None:
+            purse.lose(used)
+
+    def _used(self, error: GenerationError, reply: Reply | None) -> Usage | Literal[False] | None:
+        """What a request used that came to nothing: False where nobody knows, None where it is sure to be nothing."""
+        if reply is None:
+            unsent = isinstance(error, ProviderError) and error.unsent
+            return None if unsent else False
+        try:
+            answer = read_json(reply.data)
+        except GenerationError:
+            answer = {}
+        told = self._usage(answer)
+        if told is not None:
+            return told
+        status = (error_in_answer(answer) or 200) if reply.status == 200 else reply.status
+        refused = (400 <= status < 500 and status != 408) or status in _REFUSED_UNREAD
+        return None if refused else False
 
     # ── what the endpoint does not take ──────────────────────────────────────────────────────────────────────────────
 
@@ -295,6 +356,47 @@ class EndpointClient(ABC):
         if self.dropped_parameters.get(name) != why:
             self.dropped_parameters[name] = why
             _log.warning("%s does not accept the setting %r as it was given: %s.", self._shown, name, mask(why))
+
+
+async def _afford_another(tries: _Tries) -> None:
+    """Go on where there is money for another request; else the last failure is final, until there is."""
+    purse = PURSE.get()
+    if purse is not None and not await purse.may_go_on():
+        raise GenerationError(
+            f"{tries.last} It was not asked again: that could cost more than is left of `max_cost`.", retryable=True
+        )
+
+
+def _most(prompt: Prompt, draws: int) -> Usage:
+    """What a request that does not tell what it used counts for."""
+    purse = PURSE.get()
+    return purse.most(draws) if purse is not None else most_usage(prompt.given, prompt.tools, prompt.sampling, draws)
+
+
+def _counted(answered: Completion, most: Usage) -> Completion:
+    """The first answer of a reply that told nothing of what it used, or nothing of its answer, with the most of it."""
+    usage, message = answered.usage, answered.message
+    if usage is not None:
+        if not (message.text or message.tool_calls or message.function_call):
+            return answered  # an empty answer
+        most = usage.model_copy(update={"completion_tokens": most.completion_tokens, "at_most": True})
+    return answered.model_copy(update={"usage": most})
+
+
+def _failures(error: GenerationError, draws: Sequence[int], tries: _Tries) -> list[Completion | Failure]:
+    """The failure of each draw; the first has what they used together."""
+    failure = Failure.of(error, "generate")
+    first = failure.model_copy(update={"spent": tries.used}) if tries.used else failure
+    return [first, *([failure] * (len(draws) - 1))]
+
+
+def _after(tries: _Tries, outcomes: list[Completion | Failure]) -> list[Completion | Failure]:
+    """The outcomes, with what was used before in vain."""
+    if tries.used:
+        first = outcomes[0]
+        name = "spent" if isinstance(first, Failure) else "retried"
+        outcomes[0] = first.model_copy(update={name: [*tries.used, *(getattr(first, name) or ())]})
+    return outcomes
 
 
 def _tells(name: str) -> bool:

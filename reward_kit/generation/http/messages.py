@@ -17,9 +17,10 @@ from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, ProviderError
 from reward_kit.generation.http.endpoint import EndpointClient
 from reward_kit.generation.presets import PLAIN, RequestRules
+from reward_kit.generation.usage import usage_of
 from reward_kit.generation.wire import Prompt, read_completions, settings_of
 from reward_kit.http.retry import Timing
-from reward_kit.models import Completion, Message
+from reward_kit.models import Completion, Message, Usage
 from reward_kit.utils import exact_json
 
 __all__ = ["ANSWER_TOKENS", "ANTHROPIC_VERSION", "MessagesClient"]
@@ -75,7 +76,7 @@ class MessagesClient(EndpointClient):
         for message in messages:
             turns.add(message)
         offered = [_tool(tool) for tool in tools] if tools else None
-        return Prompt(turns.turns, offered, sampling, sample_id, turns.system or None)
+        return Prompt(turns.turns, offered, sampling, sample_id, turns.system or None, messages)
 
     def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
         """The body of a request for one draw of a prompt."""
@@ -100,6 +101,9 @@ class MessagesClient(EndpointClient):
             return read
         signed = read[0].message.model_copy(update={"thinking_blocks": thoughts})
         return [read[0].model_copy(update={"message": signed})]
+
+    def _usage(self, answer: dict[str, Any]) -> Usage | None:
+        return usage_of(_usage(answer))
 
     # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

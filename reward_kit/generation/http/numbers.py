@@ -28,6 +28,8 @@ NumbersApi = Literal["embeddings", "pooling", "classify", "score"]
 class NumbersClient(OpenAICompatibleClient):
     """The client of an endpoint that gives numbers. A completion's text is their JSON: `[0.1, 0.2]`."""
 
+    _writes = False
+
     def __init__(
         self,
         model: str,
