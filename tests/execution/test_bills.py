@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is told of money, beside the bill of an endpoint that keeps its own: every kind of reply, by every door.
+
+Told is billed where usage is told; elsewhere told is no less than billed, and is said to be "at most". The bill is at
+most the limit wherever max_tokens bounds a reply.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.execution.result import RunResult
+from tests.loopback.bills import KINDS, LIMITLESS, PRICE, Biller, kind_of
+from tests.loopback.endpoint import serving
+from tests.loopback.runs import config, lines
+
+SETTINGS: dict[str, Any] = {
+    "generation__price": PRICE,
+    "generation__max_tokens": 30,
+    "generation__api_params": {"max_retries": 2, "timeout": 0.6, "max_concurrent_requests": 64},
+}
+
+
+def rows(kinds: list[str], each: int = 1) -> list[dict[str, Any]]:
+    asked = [(kind, number) for number in range(each) for kind in kinds]
+    return [{"id": f"{kind}-{n}", "user_query": f"{n}: kind={kind} please", "ground_truth": "x"} for kind, n in asked]
+
+
+def run(home: Path, api_base: str, kinds: list[str], each: int = 1, **settings: Any) -> RunResult:
+    told = config(home, api_base, rows=rows(kinds, each), **{**SETTINGS, **settings})
+    return EvaluationPipeline(told, keep_going=True).run()
+
+
+def check_told(told: float, billed: float, *, at_most: bool, exactly: bool) -> None:
+    assert told >= billed * 0.99 - 1e-12
+    if exactly:
+        assert told <= billed * 1.01 + 1e-12
+        assert not at_most
+    elif billed:
+        assert at_most
+
+
+def check_records(home: Path, biller: Biller) -> None:
+    """Each prompt's records tell the bill of the prompt."""
+    for line in lines(home / "run" / "rollouts.jsonl"):
+        prompt = line["sample"]["messages"][-1]["content"]
+        told = sum(
+            other["cost"] or 0.0
+            for other in lines(home / "run" / "rollouts.jsonl")
+            if other["sample"]["messages"][-1]["content"] == prompt
+        )
+        usage = line.get("usage") or {}
+        at_most = bool(usage.get("at_most")) or line["response_index"] > 0
+        exactly = KINDS[kind_of(prompt)].is_told
+        billed = biller.by_prompt[prompt]
+        assert told >= billed * 0.99 - 1e-12, (prompt, told, billed)
+        if exactly:
+            assert told == pytest.approx(billed, rel=0.01), prompt
+        elif billed:
+            assert at_most, prompt
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("mode", ["native", "fanout"])
+def test_every_record_tells_its_own_bill(tmp_path: Path, n: int, mode: str) -> None:
+    biller = Biller()
+    with serving(biller) as endpoint:
+        result = run(tmp_path, endpoint.api_base, [*KINDS], generation__n=n, generation__n_mode=mode)
+    check_records(tmp_path, biller)
+    check_told(result.summary["cost"] or 0.0, biller.bill, at_most=True, exactly=False)
+    assert result.summary["cost_is_at_most"] is True
+    tokens = result.summary["prompt_tokens"] + result.summary["completion_tokens"]
+    assert tokens >= biller.tokens
+
+
+def test_of_replies_that_tell_it_is_told_exactly(tmp_path: Path) -> None:
+    biller = Biller()
+    with serving(biller) as endpoint:
+        result = run(tmp_path, endpoint.api_base, [name for name, kind in KINDS.items() if kind.is_told])
+    assert result.summary["cost"] == pytest.approx(biller.bill, rel=0.01)
+    assert "cost_is_at_most" not in result.summary
+    tokens = result.summary["prompt_tokens"] + result.summary["completion_tokens"]
+    assert tokens == pytest.approx(biller.tokens, rel=0.01)
+    assert result.summary["this_entry"]["cost"] == pytest.approx(biller.bill, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if name not in LIMITLESS])
+def test_no_kind_of_reply_passes_the_limit(tmp_path: Path, kind: str) -> None:
+    biller = Biller()
+    limit = 0.004
+    with serving(biller) as endpoint:
+        result = run(tmp_path, endpoint.api_base, [kind], 60, max_cost=limit)
+    assert biller.bill <= limit
+    check_told(result.summary["cost"] or 0.0, biller.bill, at_most="cost_is_at_most" in result.summary,
+               exactly=KINDS[kind].is_told)  # fmt: skip
+    assert (result.summary["cost"] or 0.0) <= limit + 1e-12
