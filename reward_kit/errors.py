@@ -208,6 +208,9 @@ class EnvironmentFailure(ItemError):
     """An agent's world failed: it could not be opened, raised, hung or died. A tool that fails is no such failure."""
 
     retryable = True
+    cost: float = 0.0
+    """Money that it had spent, such as on a model that plays the user."""
+    cost_is_at_most: bool = False
 
 
 class ReplayError(EnvironmentFailure):

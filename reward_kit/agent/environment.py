@@ -55,6 +55,8 @@ class Answer:
     """Names the state that the model now sees, where that is not told by the messages alone."""
     cost: float = 0.0
     """Money that the world spent on the answer, such as on a model that plays the user."""
+    cost_is_at_most: bool = False
+    """Whether nobody told what a part of that took: it counts with the most that it may have been."""
 
 
 @dataclass(frozen=True, slots=True)

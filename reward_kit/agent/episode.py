@@ -22,6 +22,7 @@ from reward_kit.agent.calls import Approval
 from reward_kit.agent.calls_in_text import with_calls_in_text
 from reward_kit.agent.environment import Answer, Durability, Environment, World
 from reward_kit.agent.open_world import as_answer, ask_world, facts_of, open_world
+from reward_kit.agent.paid import Paid
 from reward_kit.agent.recorded import (
     answer_fields,
     answer_from,
@@ -116,18 +117,24 @@ class Episodes:
         return [each for each in played if isinstance(each, Rollout)]
 
     async def _play(self, sample: Sample, draw: int, leaving: Leaving | None) -> Rollout:
+        setting = self._setting
         shared = [] if leaving is None else turns_of_rollout(leaving.parent, leaving.step)
         branch = None if leaving is None else Branch(response_index=leaving.parent.response_index, step=leaving.step)
-        recorded = [*shared, *self._on_disk(sample, draw)]
+        on_disk = self._on_disk(sample, draw)
+        recorded = [*shared, *on_disk]
+        paid = Paid(setting.price)
+        paid.count_before(self._known(sample.id, draw), on_disk, len(shared))
         self.watch.in_flight += 1
         try:
-            attempts = self._setting.config.world_retries + 1
+            attempts = setting.config.world_retries + 1
             while True:
                 attempts -= 1
-                episode = _Episode(self._setting, sample, draw, recorded, len(shared), branch)
+                episode = _Episode(setting, sample, draw, recorded, len(shared), branch, paid)
                 try:
                     return await episode.run()
                 except ItemError as failure:
+                    if isinstance(failure, EnvironmentFailure):
+                        paid.count_money(failure.cost, at_most=failure.cost_is_at_most)
                     # A world that failed while turns were played again has not reached the last of them.
                     recorded = max(recorded, episode.so_far, key=len)
                     if not (attempts and failure.retryable and isinstance(failure, EnvironmentFailure)):
@@ -152,12 +159,16 @@ class _Episode:
 
     def __init__(
         self, setting: _Setting, sample: Sample, draw: int, recorded: Sequence[RecordedTurn], shared: int,
-        branch: Branch | None,
+        branch: Branch | None, paid: Paid | None = None,
     ) -> None:  # fmt: skip
-        """`recorded` are the turns to begin with; the first `shared` of them are another episode's."""
+        """`recorded` are the turns to begin with; the first `shared` of them are another episode's.
+
+        `paid` has what was paid before.
+        """
         self._setting, self._sample, self._draw = setting, sample, draw
         self._recorded, self._shared, self._branch = recorded, shared, branch
-        self._transcript = Transcript(sample, setting.price, shared)
+        self._transcript = Transcript(sample, setting.price)
+        self._paid = paid or Paid(setting.price)
         self._durability: Durability = "replay"
         self._tools: list[dict[str, Any]] = []
         self.so_far: list[RecordedTurn] = []
@@ -234,6 +245,7 @@ class _Episode:
             tools=self._tools or self._sample.tools,
             sample_id=self._sample.id,
         )
+        self._paid.count(outcome)
         if isinstance(outcome, Failure):
             return outcome
         turn, message = len(self._transcript.steps), outcome.message
@@ -264,6 +276,7 @@ class _Episode:
         before = [] if recorded is None else messages_from(recorded)
         runner.begin_turn(before)
         answer = as_answer(await ask_world(setting.config, "answer", world.answer, completion.message))
+        self._paid.count_answer(answer)
         setting.watch.turns += 1
         setting.watch.tool_calls += len(runner.uses)
         setting.watch.tool_errors += sum(use.error is not None for use in runner.uses)
@@ -314,10 +327,10 @@ class _Episode:
             model=transcript.model or (setting.client.model if setting.client is not None else None),
             sampling=without_secrets(setting.sampling.given()),
             finish_reason=last,
-            usage=transcript.usage,
-            cost=transcript.cost,
+            usage=self._paid.usage,
+            cost=self._paid.cost,
             latency_ms=sum(step.latency_ms or 0.0 for step in transcript.steps),
-            cached=all(step.cached for step in transcript.steps),
+            cached=bool(transcript.steps) and all(step.cached for step in transcript.steps),
             generated_at=now_to_the_millisecond(),
             steps=transcript.steps,
             ended=ended,

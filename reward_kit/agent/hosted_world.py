@@ -205,7 +205,7 @@ def _plain(value: Any) -> Any:
     """What a world said, as plain data: text and messages, in an answer or bare."""
     if isinstance(value, Answer):
         messages = [_plain_message(each) for each in value.messages]
-        return Answer(messages, value.reward, value.done, value.state, value.cost)
+        return Answer(messages, value.reward, value.done, value.state, value.cost, value.cost_is_at_most)
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Message | dict):

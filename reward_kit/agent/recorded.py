@@ -21,7 +21,7 @@ __all__ = [
     "with_whole_prompts",
 ]
 
-_REPLY = ("finish_reason", "usage", "latency_ms", "cached", "model", "tokens")
+_REPLY = ("finish_reason", "usage", "retried", "latency_ms", "cached", "model", "tokens")
 
 
 def reply_fields(completion: Completion) -> dict[str, Any]:
@@ -41,14 +41,18 @@ def answer_fields(answer: Answer, uses: Sequence[ToolUse]) -> dict[str, Any]:
     return {
         "messages": messages, "reward": answer.reward, "done": answer.done, "state": answer.state, "calls": list(uses),
         **({"cost": answer.cost} if answer.cost else {}),
+        **({"cost_is_at_most": True} if answer.cost_is_at_most else {}),
     }  # fmt: skip
 
 
 def answer_from(fields: Mapping[str, Any]) -> tuple[Answer, list[ToolUse]]:
     """What came back from the world, and how its tools did, from the journal."""
     uses = [use if isinstance(use, ToolUse) else ToolUse.model_validate(use) for use in fields["calls"]]
-    cost = fields.get("cost", 0.0)
-    return Answer(messages_from(fields), fields["reward"], bool(fields["done"]), fields["state"], cost), uses
+    answer = Answer(
+        messages_from(fields), fields["reward"], bool(fields["done"]), fields["state"],
+        fields.get("cost", 0.0), fields.get("cost_is_at_most", False),
+    )  # fmt: skip
+    return answer, uses
 
 
 def messages_from(fields: Mapping[str, Any]) -> list[Message]:

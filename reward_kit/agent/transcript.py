@@ -6,14 +6,15 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from reward_kit.agent.calls import BAD_CALLS
 from reward_kit.agent.environment import Answer
 from reward_kit.config_models import AgentConfig, Price
-from reward_kit.generation.prices import cost_of
-from reward_kit.models import Completion, Ended, Message, Sample, Step, Tokens, ToolUse, Usage
+from reward_kit.generation.prices import cost_of, spending
+from reward_kit.generation.usage import summed, used_by
+from reward_kit.models import Completion, Ended, Message, Sample, Step, Tokens, ToolUse
 from reward_kit.utils.trusted import trusted
 
 __all__ = ["Limits", "Transcript", "was_cut_off"]
@@ -24,9 +25,8 @@ _step = trusted(Step)
 class Transcript:
     """The turns and steps of one episode. It only ever grows, and each message is in it once."""
 
-    def __init__(self, sample: Sample, price: Price | None, shared: int = 0) -> None:
-        """Nothing has happened yet. The first `shared` steps will be those of another episode."""
-        self._shared = shared
+    def __init__(self, sample: Sample, price: Price | None) -> None:
+        """Nothing has happened yet."""
         self.conversation: list[Message] = [*sample.messages]
         """What the model is sent: the sample's messages, then the turns."""
         self._asked = len(self.conversation)
@@ -75,11 +75,11 @@ class Transcript:
         self.conversation.append(completion.message)
         self.model = completion.model or self.model
         usage = completion.usage
-        if usage is not None:
+        if usage is not None and not usage.at_most:
             self.answer_tokens += usage.completion_tokens
             self.context_tokens = usage.prompt_tokens + usage.completion_tokens
-            if self._price is not None:
-                self.worth += cost_of(usage, self._price)
+        if usage is not None and self._price is not None:
+            self.worth += cost_of(usage, self._price)
 
     def answer(self, answer: Answer, uses: Sequence[ToolUse]) -> None:
         """The world has answered what the model said last: that makes a step."""
@@ -92,7 +92,7 @@ class Transcript:
                 reward=answer.reward,
                 state=self._state or _digest(self._shown),
                 calls=[*uses],
-                usage=completion.usage,
+                usage=completion.usage if completion.retried is None else summed(used_by(completion)),
                 cost=self._cost(completion, answer.cost),
                 latency_ms=completion.latency_ms,
                 finish_reason=completion.finish_reason,
@@ -124,36 +124,9 @@ class Transcript:
     def _cost(self, completion: Completion, of_the_world: float) -> float | None:
         if completion.cached:
             return of_the_world
-        if self._price is None:
-            return None
-        return of_the_world + (cost_of(completion.usage, self._price) if completion.usage is not None else 0.0)
-
-    # -- of the whole
-
-    @property
-    def usage(self) -> Usage | None:
-        """The tokens of all requests together; those of shared steps are the other episode's."""
-        used = [step.usage for step in self.steps[self._shared :] if step.usage is not None]
-        if not used:
-            return None
-        return Usage(
-            prompt_tokens=sum(usage.prompt_tokens for usage in used),
-            completion_tokens=sum(usage.completion_tokens for usage in used),
-            reasoning_tokens=_sum(usage.reasoning_tokens for usage in used),
-            cached_prompt_tokens=_sum(usage.cached_prompt_tokens for usage in used),
-            cache_write_tokens=_sum(usage.cache_write_tokens for usage in used),
-        )
-
-    @property
-    def cost(self) -> float | None:
-        """The money that was spent; None where a price is not known."""
-        costs = [step.cost for step in self.steps if step.cost is not None]
-        return sum(costs) if len(costs) == len(self.steps) else None
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+        used = used_by(completion)
+        cost = spending(used, self._price)
+        return None if cost is None else of_the_world + cost
 
 
 def _digest(shown: Sequence[Message]) -> str:

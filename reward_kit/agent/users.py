@@ -13,7 +13,8 @@ from reward_kit.agent.tools import Tool
 from reward_kit.config_models import Price, Sampling
 from reward_kit.errors import ConfigError, DatasetError, EnvironmentFailure
 from reward_kit.generation.client import ModelClient
-from reward_kit.generation.prices import cost_of
+from reward_kit.generation.prices import spending
+from reward_kit.generation.usage import used_by
 from reward_kit.models import Failure, Message, Sample
 
 __all__ = ["ModelUser", "ScriptedUser", "Spoken", "User", "WithUser"]
@@ -27,6 +28,7 @@ class Spoken(NamedTuple):
     leaves: bool = False
     """Whether that is the last thing the user says."""
     cost: float = 0.0
+    cost_is_at_most: bool = False
 
 
 class User(Protocol):
@@ -87,13 +89,15 @@ class ModelUser:
         (reply,) = await self._client.generate(
             turned, draws=(draw,), sampling=self._sampling, sample_id=f"{sample.id}/user"
         )
+        used = used_by(reply)
+        cost, at_most = spending(used, self._price) or 0.0, any(usage.at_most for usage in used)
         if isinstance(reply, Failure):
-            raise EnvironmentFailure(
+            failure = EnvironmentFailure(
                 f"The model that plays the user failed: {reply.message}", retryable=reply.retryable
             )
-        paid = not reply.cached and reply.usage is not None and self._price is not None
-        cost = cost_of(reply.usage, self._price) if paid and reply.usage and self._price else 0.0
-        return Spoken(reply.message.text, self.is_last(reply.message.text), cost)
+            failure.cost, failure.cost_is_at_most = cost, at_most
+            raise failure
+        return Spoken(reply.message.text, self.is_last(reply.message.text), cost, at_most)
 
     def _prompt_for(self, sample_id: str, known: Mapping[str, Any]) -> str:
         from jinja2 import TemplateError
@@ -176,7 +180,8 @@ class _UserWorld(World):
             return answer
         said = Message(role="user", content=spoken.text)
         self._conversation.append(said)
-        return Answer([said], answer.reward, spoken.leaves, answer.state, answer.cost + spoken.cost)
+        cost, at_most = answer.cost + spoken.cost, answer.cost_is_at_most or spoken.cost_is_at_most
+        return Answer([said], answer.reward, spoken.leaves, answer.state, cost, at_most)
 
     async def _spoken(self) -> Spoken:
         """What the user says; of a turn that is played again, what was said then."""

@@ -176,8 +176,8 @@ class _RemotePlay:
             if deaths:
                 self._turns.look_again()
             recorded = {draw: turns for draw in draws if (turns := self._turns.turns_of(sample.id, draw))}
-            others = (self._known(sample.id, draw) for draw in self._all_draws if draw not in draws)
-            known = [rollout for rollout in others if rollout is not None]
+            asked = (self._known(sample.id, draw) for draw in {*draws, *self._all_draws})
+            known = [rollout for rollout in asked if rollout is not None]
         return Task(sample, list(draws), recorded, known)
 
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was paid for one attempt at an episode, in this entry of a run and in those before.
+
+Each reply is counted when it comes, whatever becomes of its turn: a world that fails, an episode that is begun again in
+another one, and a request that came to nothing were paid for all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reward_kit.agent.environment import Answer
+from reward_kit.agent.recorded import answer_from, completion_from
+from reward_kit.config_models import Price
+from reward_kit.generation.prices import spending
+from reward_kit.generation.usage import summed, used_by
+from reward_kit.models import Completion, Failure, Rollout, Usage
+from reward_kit.storage.turn_journal import RecordedTurn
+
+__all__ = ["Paid"]
+
+
+class Paid:
+    """Running sums of tokens and money. The money is None where a part of it is not known."""
+
+    def __init__(self, price: Price | None) -> None:
+        """Nothing was paid yet."""
+        self._price = price
+        self._used: list[Usage] = []
+        self.cost: float | None = 0.0
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of all replies together."""
+        return summed(self._used)
+
+    def count_before(self, failed: Rollout | None, turns: Sequence[RecordedTurn], shared: int) -> None:
+        """What earlier entries paid: as the rollout that `failed` says, and for `turns` that were recorded since.
+
+        The first `shared` turns of the rollout are another episode's.
+        """
+        told = 0
+        if failed is not None:
+            told = sum(turn.role == "assistant" for turn in failed.turns) - shared
+            self._used += [] if failed.usage is None else [failed.usage]
+            self.cost = failed.cost
+        for turn in turns[max(0, told) :]:
+            self.count(completion_from(turn.reply))
+            if turn.answer is not None:
+                self.count_answer(answer_from(turn.answer)[0])
+
+    def count(self, outcome: Completion | Failure) -> None:
+        """What the model said, or why it said nothing."""
+        used = used_by(outcome)
+        self._used += used
+        if isinstance(outcome, Completion) and not outcome.cached and not used and self._price is None:
+            self.cost = None  # an answer of which nobody knows what it took
+        elif used:
+            self._add(spending(used, self._price))
+
+    def count_answer(self, answer: Answer) -> None:
+        """What the world answered."""
+        self.count_money(answer.cost, at_most=answer.cost_is_at_most)
+
+    def count_money(self, cost: float, *, at_most: bool) -> None:
+        """What the world paid."""
+        self._add(cost)
+        if at_most:
+            self._used.append(Usage(at_most=True))
+
+    def _add(self, cost: float | None) -> None:
+        self.cost = None if cost is None or self.cost is None else self.cost + cost
