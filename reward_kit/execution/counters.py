@@ -122,8 +122,13 @@ class RunCounters:
         """Rollouts the score stage has dealt with."""
         return self.judged + self.failed
 
-    def count_rollout(self, rollout: Rollout) -> None:
-        """Take account of a rollout the generate stage made."""
+    def count_rollout(self, rollout: Rollout, before: Rollout | None = None) -> None:
+        """Take account of a rollout the generate stage made; what was paid `before` is in it, and not of this entry."""
+        if before is not None:
+            self.cost -= before.cost or 0.0
+            if before.usage is not None:
+                self.prompt_tokens -= before.usage.prompt_tokens
+                self.completion_tokens -= before.usage.completion_tokens
         self.generated += 1
         if rollout.failure is not None:
             self.generation_failures += 1

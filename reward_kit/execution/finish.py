@@ -13,6 +13,7 @@ import orjson
 from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.counters import RunCounters
+from reward_kit.execution.money import Money
 from reward_kit.execution.totals import Totals
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.cache.responses import Earlier
@@ -29,12 +30,15 @@ from reward_kit.utils.clock import moment
 __all__ = ["check_copies", "finish", "interim_summary", "rollout_figures"]
 
 
-def finish(
+def finish(  # noqa: PLR0913 - one parameter a part
     config: PipelineConfig, directory: RunDirectory, rollouts: Journal, results: Journal | None,
     counters: RunCounters, position_of: Callable[[Head], int], vocabulary: Vocabulary = RUN,
-    beside: ProjectedFile | None = None,
+    beside: ProjectedFile | None = None, *, money: Money | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Compact the journals, write `summary.json` and the copies that were asked for; return the figures."""
+    """Compact the journals, write `summary.json` and the copies that were asked for; return the figures.
+
+    `money` knows of what was spent beside the lines.
+    """
     if not rollouts.read_only:
         rollouts.compact(position_of)
     if beside is not None:
@@ -47,6 +51,8 @@ def finish(
         figures = vocabulary.figures(rows, config.reward)
         _write_copies(config, results)
     figures |= _beyond_what_was_asked(figures, counters.called_for)
+    if money is not None:
+        money.complete(figures)
     summary = vocabulary.summary(figures | interim_summary(config, counters), directory)
     directory.write_summary(summary)
     return summary

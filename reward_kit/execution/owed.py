@@ -58,6 +58,8 @@ class Work:
     """Rollouts that came with the data and are not in the journal yet."""
     retold: list[Rollout] = field(default_factory=list)
     """Rollouts that are in the journal with another ground truth of their sample, and are written again with this."""
+    before: dict[int, Rollout] = field(default_factory=dict)
+    """What earlier entries made of the draws, in vain."""
     regrouped: bool = False
     """The rollouts are judged already, and are to be judged again only together with the draws."""
 
@@ -227,6 +229,8 @@ class SamplesToAnswer(Workload):
                 continue
             retold = ledger.retold(sample, content, asked, self._samples.truth_columns)
             draws = [draw for draw in asked if ledger.is_owed(ledger.rollouts.status(sample.id, draw))]
+            failed = [draw for draw in draws if ledger.rollouts.status(sample.id, draw) is not None]
+            before = {rollout.response_index: rollout for rollout in ledger.read(sample.id, failed)}
             present = [draw for draw in asked if draw not in draws]
             beyond = [r.response_index for r in retold if r.response_index not in asked]
             unjudged = [d for d in (*present, *beyond) if ledger.is_owed(ledger.judged(sample.id, d, content))]
@@ -235,7 +239,8 @@ class SamplesToAnswer(Workload):
             now = {rollout.response_index: rollout for rollout in retold}
             rollouts = [now.get(rollout.response_index, rollout) for rollout in rollouts]
             kept = [rollout for rollout in retold if rollout.response_index not in draws]
-            yield Work(sample, content, draws, rollouts, retold=kept, regrouped=whole and not unjudged)
+            regrouped = whole and not unjudged
+            yield Work(sample, content, draws, rollouts, retold=kept, before=before, regrouped=regrouped)
 
     def expected(self, ledger: Ledger) -> int | None:
         """How many records there will be: n for each sample; None where samples cannot be counted beforehand."""

@@ -29,6 +29,7 @@ from reward_kit.execution.engine import End, Engine, Reporter
 from reward_kit.execution.finish import check_copies, finish, interim_summary
 from reward_kit.execution.first_rows import looked_at
 from reward_kit.execution.mirroring import Mirroring
+from reward_kit.execution.money import Money
 from reward_kit.execution.owed import Ledger, UnjudgedOnDisk, Work, Workload, open_workload, owe_failures_again
 from reward_kit.execution.plan import Plan, make_plan
 from reward_kit.execution.result import Phase, RunResult
@@ -39,8 +40,9 @@ from reward_kit.generation.budget import Budget
 from reward_kit.generation.cache.sharing import within_scope
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.stack import ModelStack
+from reward_kit.generation.usage import summed, used_by
 from reward_kit.inherited_config import remark, take
-from reward_kit.models import Rollout, Sample
+from reward_kit.models import Completion, Rollout, Sample, Usage
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
 from reward_kit.scoring.rewards import Reward, Rewards, load_rewards
 from reward_kit.storage.batch_journal import BatchJournal
@@ -252,45 +254,43 @@ class EvaluationPipeline:
             counters = RunCounters(self.phase, workload.expected(ledger), len(ledger.rollouts), len(ledger.results))
             counters.mirror = self._mirroring.mirror
             serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
-            judging = _JudgeCost(directory, counters)
-            budget = self._budget(ledger, judging)
+            money = self._money(ledger, directory, counters)
+            open_things.callback(_settle_quietly, money)
             models, turns, batches = ModelStack(), None, None
             if workload.needs_model and self.config.generation.transport == "batch":
-                batches = await serving.enter_async_context(self._open_batches(directory, counters, budget))
+                batches = await serving.enter_async_context(self._open_batches(directory, counters, money.budget))
                 if (left := await self._bring(batches, workload, ledger)) is not None:
                     known = cast(RunSummary, interim_summary(self.config, counters))
                     return RunResult(left.status, directory.path, known, counters, left.reason)
                 models = batches.models()
-            engine = self._engine(directory, counters, budget, beside)
+            engine = self._engine(directory, counters, money.budget, beside)
             await serving.enter_async_context(engine.opened())
             if workload.needs_model and batches is None:
                 turns = self._open_turns(open_things, directory)
                 models = await serving.enter_async_context(engine.open_models(self._client, turns, ledger.known))
             held = _Held(directory, rollouts, results)
-            keep = [judging.keep, held.keep, *([] if turns is None else [turns.sync])]
+            keep = [money.keep, held.keep, *([] if turns is None else [turns.sync])]
             works = _with_answers(batches, workload.works(ledger))
-            try:
-                end = await engine.run(
-                    works, models, rollouts, results, reward,
-                    blocking=workload.blocking, backlog=ledger.has_backlog, keep=keep,
-                    keep_going=self._keep_going or _was_judged(directory, ledger),
-                )  # fmt: skip
-            finally:
-                judging.keep()
+            end = await engine.run(
+                works, models, rollouts, results, reward,
+                blocking=workload.blocking, backlog=ledger.has_backlog, keep=keep,
+                keep_going=self._keep_going or _was_judged(directory, ledger),
+            )  # fmt: skip
             end = _settled(end, batches, rollouts, results)
             await serving.aclose()  # the client and the cache's index are of no more use
             counters.skipped_rows = workload.skipped
             counters.called_for = ledger.called_for if end.status == "finished" else None
             counters.earlier = models.earlier()
-            self._note_what_was_met(directory, workload, models, budget)
+            self._note_what_was_met(directory, workload, models, money.budget)
             if end.status == "interrupted":
                 known = cast(RunSummary, interim_summary(self.config, counters))
                 return RunResult(end.status, directory.path, known, counters, end.reason)
-            if turns is not None:
-                turns.drop(_has_ended(rollouts))
+            money.unfinished = _end_turns(turns, rollouts)
+            money.settle()
             summary = finish(
-                self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside
-            )
+                self.config, directory, rollouts, results, counters, ledger.position_of, self._vocabulary, beside,
+                money=money,
+            )  # fmt: skip
             return RunResult(end.status, directory.path, cast(RunSummary, summary), counters, end.reason)
 
     def _workload(self, reward: Rewards | None) -> Workload:
@@ -405,12 +405,12 @@ class EvaluationPipeline:
         if models.dropped_parameters:
             _note_more(directory, "dropped_parameters", models.dropped_parameters)
 
-    def _budget(self, ledger: Ledger, judging: _JudgeCost) -> Budget | None:
+    def _money(self, ledger: Ledger, directory: RunDirectory, counters: RunCounters) -> Money:
         """What may still be spent: by this run's rollouts and its judge, in all its entries together."""
         if self.config.max_cost is None:
-            return None
-        generating = ledger.rollouts.cost if self._rollouts_path() is None else 0.0  # others were paid for elsewhere
-        return Budget(self.config.max_cost, generating + judging.before)
+            return Money(directory, counters, 0.0, None)
+        generating = ledger.journal.spent() if self._rollouts_path() is None else 0.0  # others were paid for elsewhere
+        return Money(directory, counters, generating, self.config.max_cost)
 
     def _reward(self) -> Rewards | None:
         return None if self.phase == "inference" else load_rewards(self.config.reward, self._given_reward)
@@ -697,22 +697,9 @@ def _refuse_to_pay_twice(directory: RunDirectory) -> None:
         )
 
 
-class _JudgeCost:
-    """What a run's judge has cost, kept in its manifest: no journal holds it."""
-
-    def __init__(self, directory: RunDirectory, counters: RunCounters) -> None:
-        self._directory = directory
-        self._counters = counters
-        self.before: float = directory.noted("judge_cost") or 0.0
-        """In earlier entries."""
-
-    def keep(self) -> None:
-        """Put down what it is by now."""
-        use = self._counters.judge
-        if use is not None and use.cost:
-            self._directory.note("judge_cost", self.before + use.cost)
-        if use is not None and use.dropped_parameters:
-            _note_more(self._directory, "judge_dropped_parameters", use.dropped_parameters)
+def _settle_quietly(money: Money) -> None:
+    with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
+        money.settle()
 
 
 def _note_more(directory: RunDirectory, name: str, facts: Mapping[str, str]) -> None:
@@ -793,6 +780,17 @@ def _set_damage_aside(directory: RunDirectory, *journals: Journal | None) -> boo
             str(journal.path), line_numbers(numbers), kept.name,
         )  # fmt: skip
     return bool(damaged)
+
+
+def _end_turns(turns: TurnJournal | None, rollouts: Journal) -> Usage | None:
+    """Drop the turns of finished episodes. What the replies used in others, of which no rollout tells."""
+    if turns is None:
+        return None
+    index = rollouts.index()
+    left = [*turns.unfinished(lambda sample_id, draw: index.status(sample_id, draw) is not None)]
+    turns.drop(_has_ended(rollouts))
+    replies = (Completion.model_validate(turn.reply | {"message": {"role": "assistant"}}) for turn in left)
+    return summed(usage for reply in replies for usage in used_by(reply))
 
 
 def _has_ended(rollouts: Journal) -> Callable[[str, int], bool]:

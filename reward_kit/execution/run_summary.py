@@ -52,6 +52,7 @@ class EntryFigures(TypedDict, total=False):
     completion_tokens: int
     tokens_per_second: float | None
     cost: float
+    cost_is_at_most: bool
     sandbox: str | None
     judge: dict[str, Any]
 
@@ -91,6 +92,8 @@ class RunSummary(TypedDict, total=False):
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    cost_is_at_most: bool
+    """Said where it is so: some replies did not tell what they used, and count with the most that it may have been."""
     skipped_rows: int
     not_asked_for: int
     this_entry: EntryFigures

@@ -23,6 +23,7 @@ from reward_kit.execution.queues import Handover, Item, WorkQueue
 from reward_kit.execution.result import RunStatus
 from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
+from reward_kit.generation.usage import summed
 from reward_kit.models import EvaluateResult, Record, Rollout, Verdict
 from reward_kit.scoring.failure_log import FailureLog
 from reward_kit.scoring.scorers import Scorer
@@ -135,7 +136,7 @@ def rollouts_output(
             _write_beside(made, beside)
         for work, rollouts in made:
             for rollout in rollouts:
-                counters.count_rollout(rollout)
+                counters.count_rollout(rollout, work.before.get(rollout.response_index))
             if outbox is None or not work.rollouts or work.regrouped:
                 continue
             if groups:
@@ -204,6 +205,8 @@ async def generate(
             counters.in_flight += 1
             try:
                 made = await play(work.sample, work.draws)
+                if work.before:
+                    made = [_with_earlier(rollout, work.before.get(rollout.response_index)) for rollout in made]
             except BudgetExhaustedError as refusal:
                 queue.close(str(refusal))
             else:
@@ -216,6 +219,17 @@ async def generate(
             await output.on_disk()
         if outbox is not None and outbox.is_full:
             await outbox.room()
+
+
+def _with_earlier(rollout: Rollout, before: Rollout | None) -> Rollout:
+    """The rollout with what earlier entries paid for it in vain. An episode counts that itself."""
+    if before is None or rollout.steps is not None or before.usage is None:
+        return rollout
+    used = [before.usage, *([] if rollout.usage is None or rollout.cached else [rollout.usage])]
+    costs = [before.cost, *([] if rollout.usage is None else [rollout.cost])]
+    known = [cost for cost in costs if cost is not None]
+    cost = sum(known) if len(known) == len(costs) else None
+    return rollout.model_copy(update={"usage": summed(used), "cost": cost})
 
 
 async def score(

@@ -42,9 +42,10 @@ class Totals:
             self._prompt_tokens += usage.get("prompt_tokens", 0)
             self._completion_tokens += usage.get("completion_tokens", 0)
             self._cost_known = self._cost_known and cost is not None
-            self._at_most = self._at_most or bool(usage.get("at_most"))
         if cost is not None:
             self._cost += cost
+        if usage is not None and usage.get("at_most") and cost != 0:
+            self._at_most = True
 
     @property
     def failed(self) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reward_kit.config_models import Price, Sampling
@@ -26,6 +26,9 @@ from reward_kit.models import Completion, Failure, Message, Usage
 
 __all__ = ["Budget", "BudgetExhaustedError", "BudgetedClient", "known_price", "within"]
 
+_AHEAD = 0.05
+_REQUESTS_AHEAD = 4
+"""How much more than what may be spent now is noted: a part of it, or so many requests."""
 _MARGIN = 1.1
 """How much further than any seen so far the next request may go beyond what should be its most."""
 
@@ -37,10 +40,19 @@ class BudgetExhaustedError(RewardKitError):
 class Budget:
     """What a run may spend, what it has spent, and what is set apart for requests on their way."""
 
-    def __init__(self, max_cost: float, spent: float) -> None:
-        """Start with `spent` already gone: earlier entries of the same run count."""
+    def __init__(
+        self, max_cost: float, spent: float, *, at_most: bool = False, ahead: Callable[[float], None] | None = None
+    ) -> None:
+        """Start with `spent` already gone: earlier entries of the same run count, `at_most` where that is not sure.
+
+        `ahead` is told how much may be spent by and by, before it is.
+        """
         self._max_cost = max_cost
         self._spent = spent
+        self.at_most = at_most
+        """Whether a part of what is counted was never told: it may have been less."""
+        self._ahead = ahead
+        self._noted = spent
         self._reserved = 0.0
         self._on_their_way = 0
         self._held_up = 0
@@ -62,6 +74,7 @@ class Budget:
             await self._one_less()
         self._reserved += allowance
         self._on_their_way += 1
+        self._note_ahead(allowance)
 
     async def may_go_on(self) -> bool:
         """Whether a request that is on its way may be sent once more. It waits where only others are in the way."""
@@ -90,9 +103,24 @@ class Budget:
         self._waiting.append(waiting)
         await waiting
 
-    def spend(self, cost: float) -> None:
-        """Count money that was spent."""
+    def spend(self, cost: float, *, at_most: bool = False) -> None:
+        """Count money that was spent, or at most was."""
         self._spent += cost
+        self.at_most = self.at_most or at_most
+        self._note_ahead(0.0)
+
+    def _note_ahead(self, allowance: float) -> None:
+        """Where more may be spent than was noted: note more than that, so that it is seldom done."""
+        may_be = self._spent + self._reserved
+        if self._ahead is not None and may_be > self._noted:
+            more = max(_AHEAD * may_be, _REQUESTS_AHEAD * allowance)
+            self._noted = max(may_be, min(self._max_cost, may_be + more))
+            self._ahead(self._noted)
+
+    @property
+    def spent(self) -> float:
+        """What was spent, earlier entries included."""
+        return self._spent
 
     @property
     def left(self) -> float:
@@ -152,7 +180,7 @@ class BudgetedClient:
                     messages, draws=draws, sampling=sampling, tools=tools, sample_id=sample_id
                 )
             except asyncio.CancelledError:
-                self._budget.spend(allowance)  # what was sent may be answered, and billed
+                self._budget.spend(allowance, at_most=True)  # what was sent may be answered, and billed
                 raise
             finally:
                 PURSE.reset(mine)
@@ -225,7 +253,7 @@ class _Purse:
         """Count what a reply used that is no answer."""
         cost = cost_of(usage, self._price)
         self._lost += cost
-        self._budget.spend(cost)
+        self._budget.spend(cost, at_most=bool(usage.at_most))
 
     async def may_go_on(self) -> bool:
         """Whether there is money to ask again."""
@@ -241,7 +269,8 @@ class _Purse:
         for usage in used:
             if not usage.at_most:
                 self._learned.note(usage, self._each, len(outcomes))
-        self._budget.spend(sum(cost_of(usage, self._price) for usage in used) - self._lost)
+        cost = sum(cost_of(usage, self._price) for usage in used) - self._lost
+        self._budget.spend(cost, at_most=any(usage.at_most for usage in used) and cost > 0)
         return outcomes
 
 

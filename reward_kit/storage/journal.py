@@ -17,7 +17,7 @@ from typing import Self
 
 from reward_kit.errors import StorageError
 from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
-from reward_kit.storage.journal_index import JournalIndex, ScannedOrder, WrittenOrder
+from reward_kit.storage.journal_index import NOTHING_SPENT, JournalIndex, ScannedOrder, WrittenOrder
 from reward_kit.storage.journal_lines import (
     HEAD,
     OPENING,
@@ -156,6 +156,15 @@ class Journal:
             self._sorted = index.is_in_order and not self.damaged
             self._index = index
         return self._index
+
+    def spent(self) -> float:
+        """Money spent on what the lines tell. The last line of a key has what those before it cost."""
+        index = self.index()
+        if index.is_in_order:
+            return index.cost
+        paid = ((head, offset) for head, offset in self._heads() if head.cost not in NOTHING_SPENT)
+        heads = ((head.parsed(), offset) for head, offset in paid)
+        return sum(head.cost or 0.0 for head, offset in heads if index.offset(head.id, head.response_index) == offset)
 
     def in_order(self) -> Iterator[bytes]:
         """The last line of each key, in dataset order, whatever their order in the file."""

@@ -20,7 +20,7 @@ import orjson
 from reward_kit.storage.journal_lines import STATUS_CODES, STATUSES, Line, Status
 from reward_kit.utils.digest_map import DigestMap, digest64
 
-__all__ = ["Found", "JournalIndex", "ScannedOrder", "WrittenOrder"]
+__all__ = ["NOTHING_SPENT", "Found", "JournalIndex", "ScannedOrder", "WrittenOrder"]
 
 _STATUS_BITS = 2
 _STATUS_MASK = (1 << _STATUS_BITS) - 1
@@ -31,7 +31,8 @@ _MASK64 = (1 << 64) - 1
 _SPREAD = 0x9E3779B97F4A7C15
 """An odd number without a pattern: multiples of it set keys of one sample far apart."""
 _OWNERS_AT_ONCE = 1 << 20
-_NOTHING_SPENT = (b"0.0", b"null")
+NOTHING_SPENT = (b"0.0", b"null")
+"""The costs of lines that cost nothing."""
 
 
 class JournalIndex:
@@ -46,7 +47,7 @@ class JournalIndex:
         self._indexes, self._packed = array("Q"), array("Q")
         self._maps: _Maps | None = None
         self.cost = 0.0
-        """Money spent on the lines in the file."""
+        """Money spent on the lines in the file, superseded ones included."""
         self.lines = 0
         """Lines in the file, superseded ones included."""
         self._samples = 0
@@ -78,7 +79,7 @@ class JournalIndex:
             say(int(content, 16) & _CONTENT_MASK if content else 0)
             number(index)
             pack(offset << _STATUS_BITS | STATUS_CODES[status])
-            if spent not in _NOTHING_SPENT:
+            if spent not in NOTHING_SPENT:
                 cost += float(spent)
             lines += 1
         self.lines, self.cost, self._rises, self._samples = lines, cost, rises, samples

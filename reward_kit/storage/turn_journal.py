@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -127,6 +127,13 @@ class TurnJournal:
             else:
                 turns[-1] = turns[-1]._replace(answer=fields["answer"])
         return turns
+
+    def unfinished(self, is_told: Callable[[str, int], bool]) -> Iterator[RecordedTurn]:
+        """The turns on disk of episodes of which no rollout tells."""
+        self.look_again()
+        for key in self._found:
+            if not is_told(*key):
+                yield from self.turns_of(*key)
 
     def drop(self, is_finished: Callable[[str, int], bool]) -> None:
         """Keep only the turns of episodes that are not finished; without any, remove the file."""

@@ -98,3 +98,32 @@ def test_no_kind_of_reply_passes_the_limit(tmp_path: Path, kind: str) -> None:
     check_told(result.summary["cost"] or 0.0, biller.bill, at_most="cost_is_at_most" in result.summary,
                exactly=KINDS[kind].is_told)  # fmt: skip
     assert (result.summary["cost"] or 0.0) <= limit + 1e-12
+
+
+# ── more than one entry ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_was_paid_in_vain_is_told_when_the_answer_comes(tmp_path: Path) -> None:
+    biller = Biller()
+    kinds = [name for name in KINDS if name.endswith("_once")]
+    once: dict[str, Any] = {"generation__api_params": {"max_retries": 0, "timeout": 0.6}}
+    with serving(biller) as endpoint:
+        first = run(tmp_path, endpoint.api_base, kinds, **once)
+        assert first.summary["cost"] >= biller.bill * 0.99
+        before, told_before = biller.bill, first.summary["cost"]
+        second = run(tmp_path, endpoint.api_base, kinds, **once)
+    check_records(tmp_path, biller)
+    assert second.summary["cost"] >= biller.bill * 0.99 > before
+    assert second.summary["this_entry"]["cost"] == pytest.approx(second.summary["cost"] - told_before)
+
+
+@pytest.mark.parametrize("kind", ["plain", "usage_left_out", "null_content_once", "status_500_once", "late_once"])
+def test_entries_together_keep_within_the_limit(tmp_path: Path, kind: str) -> None:
+    biller = Biller()
+    limits = [0.002, 0.002, 0.003, 0.005]
+    once: dict[str, Any] = {"generation__api_params": {"max_retries": 0, "timeout": 0.6}}
+    with serving(biller) as endpoint:
+        for limit in limits:
+            result = run(tmp_path, endpoint.api_base, [kind], 60, max_cost=limit, **once)
+            assert biller.bill <= limit
+            assert biller.bill * 0.99 <= (result.summary["cost"] or 0.0) <= limit + 1e-12

@@ -189,10 +189,10 @@ class LeasedBudget(Budget):
         """The request is done, or was never answered."""
         self._mailbox.tell("release", allowance)
 
-    def spend(self, cost: float) -> None:
-        """Count money that was spent."""
+    def spend(self, cost: float, *, at_most: bool = False) -> None:
+        """Count money that was spent, or at most was."""
         if cost:
-            self._mailbox.tell("spend", cost)
+            self._mailbox.tell("spend", cost, at_most)
 
 
 # ── answers that were paid for ───────────────────────────────────────────────────────────────────────────────────────

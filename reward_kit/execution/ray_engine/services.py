@@ -90,7 +90,7 @@ class Services:
         if self._budget is not None:
             for allowance in held.reserved:
                 self._budget.release(allowance)
-                self._budget.spend(allowance)
+                self._budget.spend(allowance, at_most=True)
         if held.judge is not None:
             self._judge_before.append(held.judge)
         self._watched_before.append(held.watch)
@@ -167,11 +167,11 @@ class Services:
             held.reserved.remove(allowance)
             self._budget.release(allowance)
 
-    def spend(self, held: Holdings, cost: float) -> None:
-        """Count money that was spent."""
+    def spend(self, held: Holdings, cost: float, at_most: bool) -> None:
+        """Count money that was spent, or at most was."""
         del held
         if self._budget is not None:
-            self._budget.spend(cost)
+            self._budget.spend(cost, at_most=at_most)
 
     async def charge(self, held: Holdings, endpoint: str, params: ApiParamsConfig, tokens: float) -> float:
         """Charge one request; for how many seconds it has to wait."""

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run has spent in all its entries, also where no line of its files tells of it.
+
+    rollouts.jsonl   what each answer cost, the failures before it included
+    manifest.json    `judge_cost`; and `spent`: all of it, noted before it is spent where there is a `max_cost`
+
+So a killed run knows what it may have spent on the requests that were under way: at most what was noted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reward_kit.execution.counters import RunCounters
+from reward_kit.generation.budget import Budget
+from reward_kit.models import Usage
+from reward_kit.storage.run_directory import RunDirectory
+
+__all__ = ["Money"]
+
+_SPENT = "spent"
+_ROUNDED = 1e-9
+"""Sums of the same costs may differ by this."""
+
+
+class Money:
+    """The budget of an entry, and what is kept of it in the manifest."""
+
+    def __init__(self, directory: RunDirectory, counters: RunCounters, on_disk: float, max_cost: float | None) -> None:
+        """`on_disk` is what the lines of the run cost."""
+        self._directory, self._counters = directory, counters
+        self._judge_before: float = directory.noted("judge_cost") or 0.0
+        noted = directory.noted(_SPENT) or {"cost": 0.0}
+        known = on_disk + self._judge_before
+        self._before = max(known, noted["cost"])
+        self.unfinished: Usage | None = None
+        """What was used for episodes of which no line tells yet."""
+        self.budget: Budget | None = None
+        """None where there is no limit."""
+        if max_cost is not None:
+            at_most = bool(noted.get("at_most")) and self._before > known
+            self.budget = Budget(max_cost, self._before, at_most=at_most, ahead=self._note_ahead)
+
+    def keep(self) -> None:
+        """Put down what the judge cost by now, and what it was not asked for: no journal holds it."""
+        use = self._counters.judge
+        if use is None:
+            return
+        if use.cost:
+            self._directory.note("judge_cost", self.judge_cost)
+        if use.cost_is_at_most:
+            self._directory.note("judge_cost_is_at_most", True)
+        if use.dropped_parameters:
+            known = self._directory.noted("judge_dropped_parameters") or {}
+            self._directory.note("judge_dropped_parameters", {**known, **use.dropped_parameters})
+
+    @property
+    def judge_cost(self) -> float:
+        """What the judge cost, in all entries."""
+        use = self._counters.judge
+        return self._judge_before + ((use.cost or 0.0) if use is not None else 0.0)
+
+    def settle(self) -> None:
+        """Put down what was spent, once nothing is under way any more."""
+        self.keep()
+        if self.budget is not None:
+            self._counters.cost = self.budget.spent - self._before - (self.judge_cost - self._judge_before)
+            self._counters.cost_is_at_most = self._counters.cost_is_at_most or self.budget.at_most
+            self._directory.note(_SPENT, {"cost": self.budget.spent, "at_most": self.budget.at_most})
+
+    def complete(self, figures: dict[str, Any]) -> None:
+        """Add to the figures of the lines what was paid for unfinished episodes and for lost requests."""
+        if self.unfinished is not None:
+            figures["prompt_tokens"] += self.unfinished.prompt_tokens
+            figures["completion_tokens"] += self.unfinished.completion_tokens
+        if self.budget is None or figures["cost"] is None:
+            return
+        whole = self.budget.spent - self.judge_cost
+        if whole > figures["cost"] + _ROUNDED:
+            figures["cost"] = whole
+            figures |= {"cost_is_at_most": True} if self.budget.at_most else {}
+
+    def _note_ahead(self, cost: float) -> None:
+        self._directory.note(_SPENT, {"cost": cost, "at_most": True})
