@@ -81,6 +81,37 @@ def forget(directory: Path) -> None:
     echo(f"Given up: {len(live)} batches of {requests:,} requests. The next run asks for them again.")
 
 
+@batches.command()
+@_directory
+@click.option("--adopt", metavar="ID", help="It was taken, and this is the batch's id at the provider.")
+@click.option("--submit-again", is_flag=True, help="It was not taken: the next run submits it again.")
+@click.option("--part", "name", metavar="NAME", help="The file of requests, where several are in doubt.")
+def decide(directory: Path, adopt: str | None, submit_again: bool, name: str | None) -> None:
+    """Say what became of a file of requests, where the provider does not tell whether it took it.
+
+    What each choice risks: if the batch that you adopt is another one, the requests are asked for again when it has
+    ended. If you submit again what the provider took, you pay twice.
+    """
+    from reward_kit.storage.batch_journal import BatchJournal
+    from reward_kit.storage.run_directory import RunDirectory
+
+    if (adopt is None) is not submit_again:
+        raise click.UsageError("Give one of --adopt ID and --submit-again.")
+    with RunDirectory(directory) as run, BatchJournal(run.batches_path) as journal:
+        parts = [part for part in journal.live if part.is_in_doubt and name in {None, part.name}]
+        names = ", ".join(part.name for part in parts)
+        if not parts:
+            raise click.UsageError(f"No such file of requests in {str(directory)!r} is in doubt.")
+        if adopt is not None and len(parts) > 1:
+            raise click.UsageError(f"Several are in doubt: {names}. Name one of them with --part NAME.")
+        for part in parts:
+            if adopt is not None:
+                journal.note("submitted", part.name, batch=adopt)
+            else:
+                journal.note("declined", part.name, reason="submitted again by `reward-kit batches decide`")
+    echo(f"Decided: {names}. Run the same command again to go on.")
+
+
 def _parts(directory: Path) -> list[Part]:
     from reward_kit.storage.batch_journal import BATCHES, BatchJournal
 
@@ -148,4 +179,6 @@ def _status(part: Part, state: BatchState | None) -> str:
         return "fetched"
     if state is not None:
         return state.words
+    if part.is_in_doubt:
+        return "asked for; the provider has not told the batch's id"
     return "submitted" if part.submitting else "prepared"

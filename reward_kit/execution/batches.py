@@ -22,6 +22,7 @@ import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -42,7 +43,7 @@ from reward_kit.execution.stages import Stop, run_stage_tasks
 from reward_kit.generation.batch.answers import AnswerIndex, FetchedAnswers, ids_in
 from reward_kit.generation.batch.choose import BatchModel, batch_model, batch_price, open_provider
 from reward_kit.generation.batch.lines import AnswerLines, FileFill, RequestLines, custom_id, is_final
-from reward_kit.generation.batch.provider import BatchLabel, BatchLimits, BatchProvider, BatchState
+from reward_kit.generation.batch.provider import BatchLabel, BatchLimits, BatchProvider, BatchState, Found, Sought
 from reward_kit.generation.batch.rest import NotThere
 from reward_kit.generation.budget import Budget, known_price
 from reward_kit.generation.cache.responses import RequestKeys, ResponseCache, draw_key
@@ -70,8 +71,10 @@ _LOOKS_IN_VAIN = 20
 """Looks at a batch in a row that may fail before the run gives up; the batch goes on."""
 _WORKS_AT_ONCE = 256
 _LONGEST_BACKOFF = 60.0
-_HEARD_LATE = 2.0
-"""Seconds after which a batch is looked for again whose request broke off: it may have been heard late."""
+_LOOKS_AFTER = (2.0, 4.0, 8.0, 16.0)
+"""The pauses, in seconds, between looks for a batch whose id was never heard: its request may have been heard late, and
+the provider's list may be behind."""
+_SHOWN_IDS = 5
 _ANY_SIZE = BatchLimits(1 << 60, 1 << 60)
 
 
@@ -214,6 +217,10 @@ class BatchStage:
             while not stop.requested.is_set():
                 waiting = [part for part in self._journal.live if part.fetched is None]
                 self._see_how_many()
+                in_doubt = [part for part in waiting if part.is_in_doubt]
+                await run_stage_tasks([self._find_again(part) for part in in_doubt], stop, grace=_GRACE_SECONDS)
+                if stop.requested.is_set():
+                    return
                 self._watch.doing = "waiting for batches" if waiting else "looking through answers"
                 await run_stage_tasks(
                     [self._carry(part, stop, detach=detach) for part in waiting], stop, grace=_GRACE_SECONDS
@@ -387,58 +394,123 @@ class BatchStage:
         self._watch.ended += 1
 
     async def _submit(self, part: Part) -> None:
-        """Have the part's batch, whether it must be made or an earlier entry made it and could not say so."""
-        label = BatchLabel(str(self._journal.run), part.label)
-        found = await self._find(label, patience=_HEARD_LATE) if part.submitting else None
+        """Have the part's batch made."""
         uploaded_before = part.file is not None
-        if found is None:
-            if part.file is None:
-                await self._upload(part, label)
-            try:
-                found = await self._submit_once(part, label)
-            except (BadRequestError, NotThere):
-                if not uploaded_before:
-                    raise
-                await self._upload(part, label)  # what was uploaded long ago may be gone there
-                found = await self._submit_once(part, label)
-        self._journal.note("submitted", part.name, batch=found.id)
+        if part.file is None:
+            await self._upload(part)
+        try:
+            made = await self._submit_once(part)
+        except (BadRequestError, NotThere):
+            if not uploaded_before:
+                raise
+            await self._upload(part)  # what was uploaded long ago may be gone there
+            made = await self._submit_once(part)
+        self._journal.note("submitted", part.name, batch=made.id)
 
-    async def _upload(self, part: Part, label: BatchLabel) -> None:
+    async def _upload(self, part: Part) -> None:
         path = self._journal.requests_path(part.name)
-        self._journal.note("uploaded", part.name, file=await self._provider.upload(path, label, part.requests))
+        file = await self._provider.upload(path, self._label(part), part.requests)
+        self._journal.note("uploaded", part.name, file=file)
 
-    async def _submit_once(self, part: Part, label: BatchLabel) -> BatchState:
+    def _label(self, part: Part) -> BatchLabel:
+        return BatchLabel(str(self._journal.run), part.label)
+
+    async def _submit_once(self, part: Part) -> BatchState:
         """Submit; where nobody knows whether that was heard, look before it is done again."""
         self._journal.note("submitting", part.name)
         await self._hold()
         retries, in_doubt = self._generation.api_params.max_retries, False
         for number in itertools.count():
             try:
-                state = await self._provider.submit(str(part.file), label)
+                state = await self._provider.submit(str(part.file), self._label(part))
             except (RateLimitError, ProviderError) as error:
+                in_doubt = in_doubt or isinstance(error, ProviderError)
                 if number >= retries:
+                    self._note_refusal(part, error, in_doubt=in_doubt)
                     raise
                 _log.debug("A batch could not be submitted: %s", error)
                 asked = min(error.retry_after or 0.0, self._generation.api_params.max_retry_after)
                 await asyncio.sleep(asked + random.random() * min(_LONGEST_BACKOFF, 0.5 * 2**number))
-                if isinstance(error, ProviderError):
-                    in_doubt = True
-                    if (found := await self._find(label, patience=_HEARD_LATE)) is not None:
-                        return found
+                if isinstance(error, ProviderError) and (found := await self._find(part)) is not None:
+                    return found
+            except RewardKitError as error:
+                self._note_refusal(part, error, in_doubt=in_doubt)
+                raise
             else:
-                return (await self._find(label) if in_doubt else None) or state
+                return await self._first_of(part, state) if in_doubt else state
         raise AssertionError("counting does not end")
 
-    async def _find(self, label: BatchLabel, *, patience: float = 0.0) -> BatchState | None:
-        """The batch that carries the label; should there be two, the first, and the others are ended."""
-        found = await self._provider.find(label)
-        if not found and patience:
-            await asyncio.sleep(patience)
-            found = await self._provider.find(label)
-        for other in found[1:]:
+    def _note_refusal(self, part: Part, error: RewardKitError, *, in_doubt: bool) -> None:
+        """Note that the provider did not take the part, where that is certain: then nobody needs to look for it."""
+        if not in_doubt:
+            self._journal.note("refused", part.name, reason=str(error))
+
+    # ── a batch whose id was never heard ─────────────────────────────────────────────────────────────────────────────
+
+    async def _find_again(self, part: Part) -> None:
+        """Find the batch that an earlier entry asked for, or note that it was never made."""
+        found = await self._find(part)
+        if found is None:
+            self._journal.note("refused", part.name, reason="the provider has no such batch")
+        else:
+            self._journal.note("submitted", part.name, batch=found.id)
+
+    async def _find(self, part: Part) -> BatchState | None:
+        """The batch that the provider made of a part; None where it made none. An error where nobody can know."""
+        found = await self._look_for(part)
+        if found.ours:
+            return await self._only_first(found)
+        if found.gap is not None:
+            raise self._doubt(part, found.gap)
+        alone = not any(other.is_in_doubt for other in self._journal.live if other is not part)
+        if len(found.perhaps) == 1 and alone:
+            _log.warning(
+                "The provider does not say whose the batch %r is. By its time and size it is this run's, so the run "
+                "waits for it.", found.perhaps[0].id,
+            )  # fmt: skip
+            return found.perhaps[0]
+        if found.perhaps:
+            ids = ", ".join(repr(state.id) for state in found.perhaps[:_SHOWN_IDS])
+            raise self._doubt(part, f"by time and size it may be {ids}, and nothing tells which of them are this run's")
+        return None
+
+    async def _look_for(self, part: Part) -> Found:
+        known = frozenset(batch for one in self._journal.parts.values() for batch in one.batches)
+        since = datetime.fromisoformat(part.asked).timestamp()
+        sought = Sought(self._label(part), tuple(part.files), part.requests, since, known)
+        for pause in (0.0,) if self._provider.makes_each_once else (0.0, *_LOOKS_AFTER):
+            await asyncio.sleep(pause)
+            try:
+                found = await self._provider.find(sought)
+            except (EndpointError, GenerationError) as error:
+                raise self._doubt(part, f"its list of batches was not to be had ({str(error).rstrip('.')})") from error
+            if found.ours:
+                break
+        return found
+
+    async def _only_first(self, found: Found) -> BatchState:
+        for other in found.ours[1:]:
             _log.warning("The batch %r was made twice, because a request arrived late. It is cancelled.", other.id)
             await self._provider.cancel(other.id)
-        return found[0] if found else None
+        return found.ours[0]
+
+    async def _first_of(self, part: Part, made: BatchState) -> BatchState:
+        """The batch that counts, where an earlier request may have been heard as well."""
+        with contextlib.suppress(EndpointError, GenerationError):
+            if (found := await self._look_for(part)).ours:
+                return await self._only_first(found)
+        return made
+
+    def _doubt(self, part: Part, reason: str) -> EndpointError:
+        decide = f"reward-kit batches decide {str(self._journal.path.parent)!r}"
+        return EndpointError(
+            f"The provider may have taken the {part.requests:,} requests of {part.name!r}, and does not tell whether "
+            f"it did: {reason}. They are not submitted a second time, so that nothing is paid twice. Run the same "
+            f"command again to look once more. Or look yourself among the batches that the provider shows for your "
+            f"account, and decide: `{decide} --adopt ID` has the run wait for that batch (should it be another one, "
+            f"these requests are asked for when it has ended); `{decide} --submit-again` submits them again (should "
+            "the provider have taken them, they are paid twice)."
+        )
 
     async def _wait(self, part: Part, stop: Stop, *, detach: bool) -> BatchState | None:
         """How the batch ended; None where it has not, and nobody waits any longer."""

@@ -49,13 +49,17 @@ class Part:
     attempt: int = 1
     most_cost: float = 0.0
     """What it may cost at most, where there was a limit to keep."""
-    file: str | None = None
-    """The provider's name of the file."""
+    files: list[str] = field(default_factory=list)
+    """The provider's names of the file, the one that counts last: it may have been handed over again."""
     submission: int = 0
     """How often it was begun to submit it anew, having been declined."""
     submitting: bool = False
+    asked: str = ""
+    """When this submission was begun."""
     batch: str | None = None
     """The provider's id of the batch."""
+    batches: list[str] = field(default_factory=list)
+    """All ids that this part has had, also of submissions that were declined."""
     end: str | None = None
     fetched: list[dict[str, Any]] | None = None
     """The files of answers: name, size and digest."""
@@ -75,6 +79,16 @@ class Part:
     def is_under_way(self) -> bool:
         """Whether it was, or may have been, submitted, and its answers are not in the rollouts yet."""
         return self.is_live and self.submitting
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the provider was, or was about to be, asked for its batch, and never told the id."""
+        return self.is_under_way and self.batch is None
+
+    @property
+    def file(self) -> str | None:
+        """The provider's name of the file."""
+        return self.files[-1] if self.files else None
 
     @property
     def label(self) -> str:
@@ -189,7 +203,13 @@ class BatchJournal:
     def _advance(self, part: Part, event: str, fields: Mapping[str, Any]) -> None:
         for name, value in _CHANGES.get(event, {}).items():
             setattr(part, name, fields[name] if value is ... else value)
-        if event == "declined":
+        if event == "uploaded":
+            part.files.append(fields["file"])
+        elif event == "submitting":
+            part.asked = part.asked or fields["time"]
+        elif event == "submitted":
+            part.batches.append(fields["batch"])
+        elif event == "declined":
             part.submission += 1
         if repeat := fields.get("repeat"):
             part.repeated_in = repeat["part"]
@@ -198,10 +218,10 @@ class BatchJournal:
 
 
 _CHANGES: dict[str, dict[str, Any]] = {
-    "uploaded": {"file": ...},
     "submitting": {"submitting": True},
     "submitted": {"batch": ...},
-    "declined": {"submitting": False, "batch": None, "end": None},
+    "refused": {"submitting": False, "asked": ""},
+    "declined": {"submitting": False, "asked": "", "batch": None, "end": None},
     "ended": {"end": ...},
     "fetched": {"fetched": ...},
     "settled": {"settled": True},

@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kill -9` at random moments of a run by batches: nothing is submitted twice, and the records are the same."""
+"""`kill -9` at each moment of a run by batches: nothing is paid for twice, and the records are the same."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-import random
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
-from tests.loopback.batches import KEY, Provider, serving
-from tests.loopback.runs import config, judged, lines, questions, results
+from reward_kit.cli import cli
+from tests.loopback.batches import ACCOUNT, KEY, Provider, serving
+from tests.loopback.faults import ALL, some
+from tests.loopback.runs import config, judged, questions, results
+from tests.loopback.zygote import Zygote, zygote
 
-STEPS = ("upload", "create", "list", "state", "content")
 COUNT, N = 6, 3
 pytestmark = pytest.mark.timeout(400)  # each test starts several processes, one after the other
 
@@ -45,33 +51,13 @@ def finished(home: Path, *more: str) -> tuple[int, str]:
     return process.returncode, told.decode()
 
 
-class Killer:
-    """Kills a process at the k-th step that the provider sees, a moment before or after it is answered."""
-
-    def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
-        self.at: tuple[str, int] | None = None
-        self.delay = 0.0
-
-    def arm(self, process: subprocess.Popen[bytes], step: str, times: int, delay: float) -> None:
-        self.process, self.at, self.delay = process, (step, times), delay
-
-    def __call__(self, step: str) -> None:
-        if self.at is None or step != self.at[0]:
-            return
-        self.at = (step, self.at[1] - 1)
-        if self.at[1] <= 0 and self.process is not None:
-            process, self.process, self.at = self.process, None, None
-            if self.delay:
-                threading.Timer(self.delay, process.kill).start()
-            else:
-                process.kill()
-
-
-def rows_of(home: Path) -> dict[Any, Any]:
+def rows_of(home: Path, run: str = "run") -> dict[Any, Any]:
     """What must be the same however often the run was killed: what was judged, and what it cost."""
-    rows = results(home)
-    return {key: {**row, "cost": rows[key]["cost"], "cached": rows[key]["cached"]} for key, row in judged(rows).items()}
+    rows = results(home, run)
+    return {
+        key: {**row, "cost": rows[key]["cost"], "cached": rows[key]["cached"], "model": "m"}
+        for key, row in judged(rows).items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -84,55 +70,199 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Any]:
     return rows_of(home)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_run_killed_again_and_again_is_the_undisturbed_one(
-    tmp_path: Path, seed: int, undisturbed: dict[Any, Any]
+# ── kill -9 at every write and every request ─────────────────────────────────────────────────────────────────────────
+
+MARKS = ("metadata", "input_file_id")
+
+
+def without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda batch: {name: value for name, value in batch.items() if name not in names}
+
+
+def extended(batch: dict[str, Any]) -> dict[str, Any]:
+    more = {"team": "evals", "batch_type": "chat"} | (batch["metadata"] or {})
+    return {**batch, "metadata": more, "input_file_id": f"other-{batch['input_file_id']}"}
+
+
+def only_the_run(batch: dict[str, Any]) -> dict[str, Any]:
+    return {**batch, "metadata": {"reward_kit_run": batch["metadata"]["reward_kit_run"]}}
+
+
+def only_the_time(batch: dict[str, Any]) -> dict[str, Any]:
+    made = datetime.fromtimestamp(batch["created_at"], UTC).isoformat()
+    return {**without(*MARKS)(batch), "created_at": made}
+
+
+@dataclass
+class Shape:
+    """What a provider keeps of a batch."""
+
+    tells: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    most_requests: int = 7
+    fireworks: bool = False
+
+
+SHAPES = {
+    "all": Shape(),
+    "extended, of another file": Shape(extended),
+    "no metadata": Shape(without("metadata")),
+    "metadata null": Shape(lambda batch: {**batch, "metadata": None}),
+    "metadata a text": Shape(lambda batch: {**batch, "metadata": str(batch["metadata"])}),
+    "no file": Shape(without("input_file_id")),
+    "only the run": Shape(only_the_run),
+    "only the time": Shape(only_the_time, most_requests=100),
+    "fireworks": Shape(fireworks=True),
+}
+"""Where there is only the time, one file of requests: of several in doubt nobody could say which is which."""
+
+
+class Point(NamedTuple):
+    """Where a process dies."""
+
+    kind: str
+    """`operation`, `bytes`, or a step that the provider sees."""
+    number: int
+    heard: bool = True
+    """Whether the provider goes on with a step that it saw, and says nothing to anybody."""
+    elsewhere: bool = False
+    """Whether somebody goes on from the mirror, in another directory."""
+
+
+class Bench:
+    """A provider, and a zygote whose children are killed at a point."""
+
+    def __init__(self, home: Path, shape: Shape, processes: Zygote) -> None:
+        self.home, self.processes = home, processes
+        self.provider = Provider(polls=2, page=2, on_step=self.on_step, tells=shape.tells)
+        self.provider.end = lambda number: "completed" if number else "expired"
+        self.shape = shape
+        self.steps: Counter[str] = Counter()
+        self.dies_at: Point | None = None
+        self.pid = 0
+
+    def on_step(self, step: str) -> None:
+        self.steps[step] += 1
+        point = self.dies_at
+        if point is not None and point.kind == step and self.steps[step] == point.number:
+            self.dies_at = None
+            os.kill(self.pid, signal.SIGKILL)
+            if not point.heard:
+                raise asyncio.CancelledError
+
+    def settings(self, base: str, run: str, mirror: str | None) -> dict[str, Any]:
+        values = settings(self.home, base)
+        values["generation"]["batch"]["max_requests"] = self.shape.most_requests
+        values["output"] = {"output_dir": str(self.home / run), "mirror": mirror, "mirror_seconds": 0.02}
+        if self.shape.fireworks:
+            values["generation"] |= {
+                "model_name": "accounts/fireworks/models/m",
+                "api_base": base.replace("/v1", "/inference/v1"),
+            }
+            values["generation"]["batch"] |= {"provider": "fireworks", "account": ACCOUNT}
+        return values
+
+    def enter(self, values: dict[str, Any], point: Point | None = None, *, resume: bool = False) -> int:
+        self.steps.clear()
+        self.dies_at = point
+        die_at = {point.kind: point.number} if point is not None and point.kind in {"operation", "bytes"} else {}
+        self.pid = self.processes.start(config=values, die_at=die_at, resume_from_mirror=resume)
+        status = self.processes.wait()
+        self.dies_at = None
+        return status
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Zygote]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BATCH_KEY", KEY)
+        with zygote("reward_kit.storage.mirror.background", "tests.loopback.local_store") as made:
+            yield made
+
+
+def points(steps: Counter[str], size: int) -> list[Point]:
+    """Every request in both ways, every line of the journals at its first byte and its last, every file operation."""
+    found = [
+        Point(step, number, heard=heard)
+        for step, times in sorted(steps.items())
+        for number in range(1, times + 1)
+        for heard in ((True,) if step.endswith("done") else (True, False))
+    ]
+    found += [Point("operation", number) for number in range(1, 90)]
+    found += [Point("bytes", place) for place in range(1, size, max(1, size // 60))]
+    return [found[place]._replace(elsewhere=elsewhere) for place in range(len(found)) for elsewhere in (False, True)]
+
+
+def submitting(steps: Counter[str]) -> list[Point]:
+    """The points at which it is not known here whether the provider has taken a batch."""
+    return [point for point in points(steps, 2) if point.kind.startswith("create")]
+
+
+@pytest.mark.timeout(3000 if ALL else 400)
+@pytest.mark.parametrize("name", SHAPES)
+def test_killed_anywhere_it_pays_for_nothing_twice(
+    tmp_path: Path, name: str, processes: Zygote, undisturbed: dict[Any, Any]
 ) -> None:
-    chance = random.Random(seed)
-    killer = Killer()
-    provider = Provider(polls=2, page=2, on_step=killer, seed=seed)
-    provider.end = lambda number: "expired" if number == seed % 3 else "completed"
-    with serving(provider) as base:
-        (tmp_path / "conf.yaml").write_text(yaml.safe_dump(settings(tmp_path, base)))
-        for step in chance.sample(STEPS, 3):
-            process = start(tmp_path)
-            killer.arm(process, step, chance.randint(1, 3), chance.choice([0.0, 0.0, 0.02, 0.2]))
-            _, told = process.communicate(timeout=120)
-            assert process.returncode in {0, -signal.SIGKILL}, told.decode()
-        killer.at = None
-        code, told_last = finished(tmp_path)
-        assert code == 0, told_last
-    assert provider.complaints == []
-    assert set(provider.answered.values()) == {1}, "an answer was paid for twice, or never"
-    answered_or_expired = {key: provider.asked[key] for key in provider.asked if provider.asked[key] > 2}
-    assert answered_or_expired == {}
-    assert rows_of(tmp_path) == undisturbed
+    shape = SHAPES[name]
+    quiet = Bench(tmp_path, shape, processes)
+    with serving(quiet.provider) as base:
+        config(tmp_path, rows=questions(COUNT))
+        assert quiet.enter(quiet.settings(base, "quiet", None)) == 0
+        steps = Counter(quiet.steps)
+    size = sum(path.stat().st_size for path in (tmp_path / "quiet").glob("*.jsonl"))
+    chosen = some(points(steps, size), 6, f"any {name}") + some(submitting(steps), 4, f"submitting {name}")
+    killed = 0
+    for number, point in enumerate(dict.fromkeys(chosen)):
+        bench = Bench(tmp_path, shape, processes)
+        with serving(bench.provider) as base:
+            mirror = f"kept://{tmp_path}/mirror-{number}" if point.elsewhere else None
+            killed += bench.enter(bench.settings(base, f"run-{number}", mirror), point) == -signal.SIGKILL
+            resume = mirror is not None and (tmp_path / f"mirror-{number}" / "mirror.json").exists()
+            last = f"run-{number}-elsewhere" if resume else f"run-{number}"
+            assert bench.enter(bench.settings(base, last, mirror), resume=resume) == 0, point
+        assert bench.provider.complaints == []
+        assert set(bench.provider.answered.values()) == {1}, (point, "an answer was paid for twice, or never")
+        half_answered = {key: times for key, times in bench.provider.asked.items() if times > 2}
+        assert not half_answered, point
+        assert len(bench.provider.batches) == steps["create"], (point, "a batch was made twice")
+        assert rows_of(tmp_path, last) == undisturbed, point
+    assert killed >= len(chosen) / 3, killed
 
 
-def test_killed_between_submitting_and_noting_it_finds_its_batch_again(
-    tmp_path: Path, undisturbed: dict[Any, Any]
+def test_a_batch_that_nobody_can_tell_from_others_is_decided_on_by_a_person(
+    tmp_path: Path, undisturbed: dict[Any, Any], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The provider makes the batch, and the command dies before it hears of it."""
-    provider = Provider(polls=2, page=1, faults={"create": ["deaf"]})
-    provider_create = provider._make
+    """The same in each case: the run stops and says how to decide; then it goes on as it was told."""
+    monkeypatch.setenv("BATCH_KEY", KEY)
+    taken = Point("create done", 1)
+    lost = Point("create", 1, heard=False)
 
-    def make_and_kill(*given: Any) -> Any:
-        batch = provider_create(*given)
-        if len(provider.batches) == 1:
-            process.kill()
-            process.wait()
-        return batch
+    def another(bench: Bench) -> None:
+        bench.provider.batches["batch_of_others"] = replace(bench.provider.batches["batch_0"], id="batch_of_others")
 
-    provider._make = make_and_kill  # type: ignore[method-assign, assignment]
-    with serving(provider) as base:
-        (tmp_path / "conf.yaml").write_text(yaml.safe_dump(settings(tmp_path, base)))
-        process = start(tmp_path)
-        process.communicate(timeout=120)
-        events = [line["event"] for line in lines(tmp_path / "run/batches.jsonl")]
-        assert "submitting" in events and "batch_0" in provider.batches
-        assert finished(tmp_path)[0] == 0
-    assert set(provider.asked.values()) == {1}
-    assert rows_of(tmp_path) == undisturbed
+    def no_list(bench: Bench) -> None:
+        bench.provider.faults["list"] = ["405"] * 50
+
+    cases: list[tuple[Point, Callable[[Bench], None], list[str]]] = [
+        (taken, another, ["--adopt", "batch_0"]),
+        (taken, no_list, ["--adopt", "batch_0"]),
+        (lost, no_list, ["--submit-again"]),
+    ]
+    for number, (point, hide, decision) in enumerate(cases):
+        with zygote() as processes:
+            bench = Bench(tmp_path, SHAPES["only the time"], processes)
+            with serving(bench.provider) as base:
+                values = bench.settings(base, f"run-{number}", None)
+                assert bench.enter(values, point) == -signal.SIGKILL
+                hide(bench)
+                assert [bench.enter(values), bench.enter(values)] == [2, 2]
+                said = capfd.readouterr().err
+                assert said.count("does not tell whether") == said.count("--submit-again") == 2, said
+                directory = str(tmp_path / f"run-{number}")
+                cli.main(["batches", "decide", directory, *decision], standalone_mode=False)
+                bench.provider.batches.pop("batch_of_others", None)
+                assert bench.enter(values) == 0
+        assert set(bench.provider.answered.values()) == {1}
+        assert rows_of(tmp_path, f"run-{number}") == undisturbed
 
 
 def test_interrupted_it_says_how_to_come_back_and_how_to_cancel(tmp_path: Path) -> None:

@@ -78,7 +78,11 @@ class Provider:
     """The same of all lines of batches that were made."""
     online: list[dict[str, Any]] = field(default_factory=list)
     on_step: Callable[[str], None] = lambda step: None
-    """Told of each step before it is answered."""
+    """Told of each step before it is answered, and of one that makes something (`create done`) after it was done."""
+    tells: Callable[[dict[str, Any]], dict[str, Any]] = lambda batch: batch
+    """What it keeps of a batch that it is asked about, and adds to it."""
+    lists_late: float = 0.0
+    """Seconds until a batch is in the list."""
     base: str = ""
 
     # -- faults
@@ -89,13 +93,15 @@ class Provider:
             self.on_step(step)
             queue = self.faults.get(step, [])
             request[FAULT] = queue.pop(0) if queue else self.chance(step)
+        else:
+            self.on_step(f"{step} done")
         fault = request[FAULT]
         if fault == moment:
             request.transport.close()  # type: ignore[union-attr]
             raise asyncio.CancelledError
         if moment == "before" and fault == "hang":
             await asyncio.sleep(3600)
-        if moment == "before" and fault in {"429", "500"}:
+        if moment == "before" and fault.isdigit():
             return _error(int(fault), "try again", headers={"Retry-After": "0"} if fault == "429" else {})
         if moment == "after" and fault == "500 after":
             return _error(500, "it was heard all the same")
@@ -195,17 +201,18 @@ class Provider:
         ended = status in {"completed", "expired", "cancelled"}
         if ended:
             self._answer(batch)
-        return {
+        return self.tells({
             "id": batch.id, "object": "batch", "endpoint": ENDPOINT, "errors": errors, "input_file_id": batch.input,
             "completion_window": "24h", "status": status, "created_at": batch.made, "metadata": batch.metadata,
             "output_file_id": batch.output if ended else None, "error_file_id": batch.errors if ended else None,
             "request_counts": {"total": len(batch.lines), "completed": 0, "failed": 0},
-        }  # fmt: skip
+        })  # fmt: skip
 
     async def listing(self, request: web.Request) -> web.Response:
         if refused := self._authorised(request) or await self._fault(request, "list", "before"):
             return refused
-        names = sorted(self.batches, key=lambda name: self.batches[name].made, reverse=True)
+        listed = [name for name, batch in self.batches.items() if batch.made + self.lists_late <= time.time()]
+        names = sorted(listed, key=lambda name: self.batches[name].made, reverse=True)
         after = request.query.get("after")
         start = names.index(after) + 1 if after else 0
         page = names[start : start + min(self.page, int(request.query.get("limit", "20")))]

@@ -103,6 +103,7 @@ def _run(job: dict[str, Any]) -> int:
     import yaml  # noqa: F401
 
     from reward_kit.errors import RewardKitError
+    from reward_kit.execution import batches
     from reward_kit.execution.pipeline import EvaluationPipeline
 
     if "experiment" in job:
@@ -110,6 +111,7 @@ def _run(job: dict[str, Any]) -> int:
     if job["config"] is None:
         return 0
     _prepare_to_die(job.get("die_at") or {}, job["config"]["output"]["output_dir"])
+    vars(batches)["_LOOKS_AFTER"] = (0.2,)
     try:
         result = EvaluationPipeline(
             job["config"],
@@ -149,7 +151,7 @@ def _die() -> None:
 
 
 def _die_at_byte(last: int) -> None:
-    from reward_kit.storage import journal, turn_journal
+    from reward_kit.storage import batch_journal, journal, turn_journal
 
     left = last
 
@@ -167,7 +169,7 @@ def _die_at_byte(last: int) -> None:
             left -= len(data)
             return os.write(descriptor, data)
 
-    vars(journal)["os"] = vars(turn_journal)["os"] = Dying()
+    vars(journal)["os"] = vars(turn_journal)["os"] = vars(batch_journal)["os"] = Dying()
 
 
 def _die_at_operation(number: int, directory: str) -> None:

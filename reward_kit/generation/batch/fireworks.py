@@ -15,7 +15,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from reward_kit.errors import EndpointError, ProviderError
-from reward_kit.generation.batch.provider import BatchEnd, BatchLabel, BatchLimits, BatchState, LineShape
+from reward_kit.generation.batch.provider import (
+    BatchEnd,
+    BatchLabel,
+    BatchLimits,
+    BatchState,
+    Found,
+    LineShape,
+    Sought,
+)
 from reward_kit.generation.batch.rest import NotThere, Rest
 
 __all__ = ["FireworksBatches", "fireworks_root"]
@@ -37,6 +45,7 @@ class FireworksBatches:
 
     limits = BatchLimits(requests=500_000, size=150_000_000)  # larger files want another way of uploading
     shape = LineShape(b',"body":', names_model=False)
+    makes_each_once = True
 
     def __init__(self, rest: Rest, *, account: str, model: str) -> None:
         """Ask by `rest`, whose addresses begin where `fireworks_root` says."""
@@ -60,12 +69,12 @@ class FireworksBatches:
         await self._rest.send_file(f"{self._datasets}/{name}:upload", path, f"{name}.jsonl", {})
         return name
 
-    async def find(self, label: BatchLabel) -> list[BatchState]:
+    async def find(self, sought: Sought) -> Found:
         """The job of this label, where there is one."""
         try:
-            return [_state(await self._rest.get(f"{self._jobs}/{_job(label)}"))]
+            return Found((_state(await self._rest.get(f"{self._jobs}/{_job(sought.label)}")),))
         except NotThere:
-            return []
+            return Found()
 
     async def submit(self, file: str, label: BatchLabel) -> BatchState:
         """Have the dataset answered. A job that is there already is the one."""

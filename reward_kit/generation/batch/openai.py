@@ -3,23 +3,38 @@
 
     POST /files (purpose=batch) → POST /batches → GET /batches/ID … → GET /files/OUTPUT/content, /files/ERRORS/content
 
-A batch carries the run and the part it belongs to as metadata, and is found by these in the list of batches.
+A batch whose id was never heard is found again in the list of batches: by the file that it answers, or by the run and
+the part that it carries as metadata, with whatever the provider left of these or added. Where it tells neither, what is
+left is when it was made, and how large it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from reward_kit.errors import EndpointError, ProviderError
-from reward_kit.generation.batch.provider import BatchEnd, BatchLabel, BatchLimits, BatchState, LineShape
+from reward_kit.generation.batch.provider import (
+    BatchEnd,
+    BatchLabel,
+    BatchLimits,
+    BatchState,
+    Found,
+    LineShape,
+    Sought,
+)
 from reward_kit.generation.batch.rest import NotThere, Rest
 
 __all__ = ["OpenAIBatches"]
 
 _ENDPOINT = "/v1/chat/completions"
+_CONFLICT = 409
 _MOST_PAGES = 500
+_ON_A_PAGE = 100
+_CLOCKS_DIFFER = 300.0
+"""Seconds by which the time of a batch may lie before that of its request, the difference of the clocks apart."""
 _NO_ROOM = frozenset({"token_limit_exceeded", "request_limit_exceeded", "batch_limit_exceeded"})
 _ENDS: dict[str, BatchEnd] = {
     "completed": "completed", "expired": "expired", "cancelled": "cancelled", "canceled": "cancelled",
@@ -32,6 +47,7 @@ class OpenAIBatches:
 
     limits = BatchLimits(requests=50_000, size=200_000_000)
     shape = LineShape(b',"method":"POST","url":"%b","body":' % _ENDPOINT.encode(), names_model=True)
+    makes_each_once = False
 
     def __init__(self, rest: Rest, *, window: str) -> None:
         """Ask by `rest`; the provider may take as long as `window` says."""
@@ -46,17 +62,35 @@ class OpenAIBatches:
         except NotThere as error:
             raise self._no_batches(error) from None
 
-    async def find(self, label: BatchLabel) -> list[BatchState]:
-        """The batches whose metadata say that they are of this run and part, the oldest first."""
-        found, query = [], {"limit": "100"}
+    async def find(self, sought: Sought) -> Found:
+        """Look through the list of batches."""
+        found: dict[str, list[BatchState]] = {"ours": [], "perhaps": [], "another's": []}
+        batches, gap = await self._listed()
+        for batch in batches.values():
+            found[_whose(batch, sought, self._rest.clock_ahead)].append(_state(batch))
+        if sought.known and not sought.known & batches.keys():
+            gap = gap or "it lists none of this run's other batches"
+        ours = sorted(found["ours"], key=lambda state: state.created)
+        return Found(tuple(ours), tuple(found["perhaps"]), gap)
+
+    async def _listed(self) -> tuple[dict[str, dict[str, Any]], str | None]:
+        """All batches by id, and why they may not be all."""
+        batches: dict[str, dict[str, Any]] = {}
+        query = {"limit": str(_ON_A_PAGE)}
         for _ in range(_MOST_PAGES):
             page = await self._rest.get("/batches", query)
-            batches = page.get("data") or []
-            found += [_state(batch) for batch in batches if (batch.get("metadata") or {}) == _metadata(label)]
-            if not page.get("has_more") or not batches:
-                break
-            query = {"limit": "100", "after": str(page.get("last_id") or batches[-1]["id"])}
-        return sorted(found, key=lambda state: state.created)
+            here = page.get("data")
+            if not isinstance(here, list):
+                return batches, "its list of batches cannot be read"
+            new = {str(batch["id"]): batch for batch in here if isinstance(batch, dict) and batch.get("id")}
+            more = page.get("has_more", len(here) >= _ON_A_PAGE)
+            if not more or not here:
+                return batches | new, None
+            if new.keys() <= batches.keys():
+                return batches, "its list of batches begins again instead of going on"
+            batches |= new
+            query = {"limit": str(_ON_A_PAGE), "after": str(page.get("last_id") or [*new][-1])}
+        return batches, f"its list of batches has more than {_MOST_PAGES:,} pages"
 
     async def submit(self, file: str, label: BatchLabel) -> BatchState:
         """Have the file answered."""
@@ -69,6 +103,8 @@ class OpenAIBatches:
         try:
             return _state(await self._rest.post_once("/batches", body, key=f"{label.run}-{label.part}"))
         except NotThere as error:
+            if error.status == _CONFLICT:  # it has heard of this key before, and nobody knows what became of that
+                raise ProviderError(str(error)) from None
             raise self._no_batches(error) from None
 
     async def state(self, batch: str) -> BatchState:
@@ -91,7 +127,7 @@ class OpenAIBatches:
         try:
             await self._rest.post(f"/batches/{batch}/cancel", {})
         except NotThere as error:
-            if error.status != 409:  # 409: it has ended already
+            if error.status != _CONFLICT:  # it has ended already
                 raise
 
     async def close(self) -> None:
@@ -107,6 +143,29 @@ class OpenAIBatches:
 
 def _metadata(label: BatchLabel) -> dict[str, str]:
     return {"reward_kit_run": label.run, "reward_kit_part": label.part}
+
+
+def _whose(batch: dict[str, Any], sought: Sought, clock_ahead: float) -> Literal["ours", "perhaps", "another's"]:
+    """Whose a batch is, by what the provider kept of what it was told."""
+    if batch.get("id") in sought.known:
+        return "another's"
+    metadata = batch.get("metadata")
+    said = metadata if isinstance(metadata, dict) else {}
+    wanted = _metadata(sought.label)
+    same = {name: said[name] == value for name, value in wanted.items() if said.get(name) is not None}
+    run, part = same.get("reward_kit_run"), same.get("reward_kit_part")
+    file = batch.get("input_file_id")
+    if (run is not False and file in sought.files) or (run and part):
+        return "ours"
+    if False in same.values() or (isinstance(file, str) and file):
+        return "another's"
+    return "perhaps" if _may_be(_state(batch), sought, clock_ahead) else "another's"
+
+
+def _may_be(batch: BatchState, sought: Sought, clock_ahead: float) -> bool:
+    """Whether a batch's time and size speak against it; what is not known does not."""
+    too_old = 0 < batch.created < sought.since + clock_ahead - _CLOCKS_DIFFER
+    return not too_old and batch.total in {0, sought.requests}
 
 
 def _id(reply: dict[str, Any]) -> str:
@@ -133,5 +192,17 @@ def _state(batch: dict[str, Any]) -> BatchState:
         failed=int(counts.get("failed") or 0),
         words=f"{status}: {words}" if words else status,
         outputs=tuple(output for output in outputs if isinstance(output, str) and output),
-        created=float(batch.get("created_at") or 0),
+        created=_time(batch.get("created_at")),
     )
+
+
+def _time(value: object) -> float:
+    """A time in Unix seconds, which some providers write as a text; 0 where it says nothing."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    try:
+        return datetime.fromisoformat(str(value)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-__all__ = ["BatchEnd", "BatchLabel", "BatchLimits", "BatchProvider", "BatchState", "LineShape"]
+__all__ = ["BatchEnd", "BatchLabel", "BatchLimits", "BatchProvider", "BatchState", "Found", "LineShape", "Sought"]
 
 BatchEnd = Literal["completed", "expired", "cancelled", "failed", "declined"]
 """All lines were dealt with; the time was up; somebody cancelled it; the file or the model was refused; the provider
@@ -57,15 +57,42 @@ class BatchState(NamedTuple):
     """When it was made, by the provider's clock: the first of two is the one that counts."""
 
 
+class Sought(NamedTuple):
+    """A batch that was, or may have been, submitted, and whose id was never heard."""
+
+    label: BatchLabel
+    files: tuple[str, ...]
+    """The provider's names of its file of requests, which may have been handed over several times."""
+    requests: int
+    since: float
+    """When it was about to be submitted, by the clock of whoever did."""
+    known: frozenset[str]
+    """Ids of batches that are known to be something else."""
+
+
+class Found(NamedTuple):
+    """What a provider's books say of a batch that is sought."""
+
+    ours: tuple[BatchState, ...] = ()
+    """Those that carry the label, or answer the file: the oldest first. More than one where a request came late."""
+    perhaps: tuple[BatchState, ...] = ()
+    """Those of that time and size of which the provider does not say whose they are."""
+    gap: str | None = None
+    """Why the books do not tell all, where that is so."""
+
+
 class BatchProvider(Protocol):
     """One provider's batches, for one model."""
+
+    makes_each_once: bool
+    """Whether a batch has an id of ours, so that the provider itself refuses to make it twice."""
 
     async def upload(self, path: Path, label: BatchLabel, requests: int) -> str:
         """Hand a file of requests over; its name there. May be done again: what is not submitted costs nothing."""
         ...
 
-    async def find(self, label: BatchLabel) -> list[BatchState]:
-        """The batches that carry this label, the oldest first."""
+    async def find(self, sought: Sought) -> Found:
+        """Look for a batch in the provider's books."""
         ...
 
     async def submit(self, file: str, label: BatchLabel) -> BatchState:

@@ -7,8 +7,10 @@ memory as a whole.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -58,6 +60,8 @@ class Rest:
         remember(api_key)
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._open: ClientSession | None = None
+        self.clock_ahead = 0.0
+        """By how many seconds the provider's clock is ahead of this one, as far as its replies say."""
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """The JSON at `path`."""
@@ -165,6 +169,8 @@ class Rest:
                 method, url, headers={**(self._headers if ours else {}), **(headers or {})}, proxy=proxy_for(url),
                 timeout=ClientTimeout(total=timeout, sock_connect=30, sock_read=_LONGEST_SILENCE), **more,
             ) as response:  # fmt: skip
+                if ours:
+                    self._compare_clocks(response.headers.get("Date", ""))
                 yield response
         except (TimeoutError, ClientError, OSError) as error:
             where = urlsplit(url).hostname if not ours else self.shown
@@ -172,6 +178,10 @@ class Rest:
             raise ProviderError(
                 f"{where} cannot be reached, or ended the connection: {reason}. Check that it runs."
             ) from None
+
+    def _compare_clocks(self, date: str) -> None:
+        with suppress(ValueError, OverflowError):
+            self.clock_ahead = parsedate_to_datetime(date).timestamp() - time.time()
 
     def _session(self) -> ClientSession:
         if self._open is None:
