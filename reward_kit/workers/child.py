@@ -22,21 +22,24 @@ from __future__ import annotations
 import fcntl
 import gc
 import mmap
-import pickle
 import resource
-import struct
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-# Rewards that judge code are fond of disabling functions of `os`, so those that are needed here are taken now.
-from os import _exit, close, getppid, read, register_at_fork, write
+# Rewards that judge code are fond of disabling functions of `os`, and some replace others, so those that are needed
+# here are taken now.
+from os import _exit, close, fstat, getppid, read, register_at_fork, write
+from pickle import PicklingError, dumps, loads
 from select import POLLIN, poll
+from struct import Struct
+from struct import pack as pack_words
+from struct import unpack_from as unpack_words
 from time import monotonic_ns
 from types import ModuleType
 from typing import Any
 
-HEADER = struct.Struct("<8sQQQ")
+HEADER = Struct("<8sQQQ")
 """What a frame begins with: the mark, the length of its body, the number of blobs, and a number, see above."""
 MARK = b"\0rk-pool"
 """Tells a frame from what user code may have written into the connection."""
@@ -68,15 +71,17 @@ _PR_SET_PDEATHSIG, _SIGKILL = 1, 9
 
 def pack(blobs: Sequence[bytes], number: int = 0) -> bytes:
     """A frame that holds `blobs`."""
-    lengths = struct.pack(f"<{len(blobs)}Q", *map(len, blobs))
+    lengths = pack_words(f"<{len(blobs)}Q", *map(len, blobs))
     body_length = len(lengths) + sum(map(len, blobs))
     return b"".join((HEADER.pack(MARK, body_length, len(blobs), number), lengths, *blobs))
 
 
 def unpack(body: bytes, count: int) -> list[bytes]:
-    """The blobs of a frame's body."""
+    """The blobs of a frame's body; a ValueError where they are not all of it."""
     at, blobs = 8 * count, []
-    for length in struct.unpack_from(f"<{count}Q", body):
+    if len(body) < at or at + sum(unpack_words(f"<{count}Q", body)) != len(body):
+        raise ValueError("the blobs of the frame are not what its header says")
+    for length in unpack_words(f"<{count}Q", body):
         blobs.append(body[at : at + length])
         at += length
     return blobs
@@ -90,10 +95,10 @@ def stamp(serial: int) -> int:
 def encode(value: object) -> bytes:
     """Pickle `value`, with the code of what was defined in `__main__`, which the other process cannot import."""
     try:
-        blob = pickle.dumps(value, 5)
+        blob = dumps(value, 5)
         if b"__main__" not in blob:
             return blob
-    except (pickle.PicklingError, AttributeError, TypeError):
+    except (PicklingError, AttributeError, TypeError):
         pass
     import cloudpickle  # type: ignore[import-untyped]
 
@@ -119,7 +124,7 @@ def _unsendable(value: object, error: BaseException) -> bytes:
     problem = (
         f"its result, a {type(value).__name__!r}, cannot be pickled ({kind}: {message}); return plain data instead"
     )
-    return pickle.dumps((False, ("PicklingError", problem, trace)), 5)
+    return dumps((False, ("PicklingError", problem, trace)), 5)
 
 
 def _one_of_many(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[bool, Any]:
@@ -137,6 +142,7 @@ class _Service:
 
     def __init__(self, channel: int, page: memoryview[int]) -> None:
         self._channel = channel
+        self._identity = self._channel_now()
         self._page = page
         self._waiting = poll()
         self._waiting.register(channel, POLLIN)
@@ -224,11 +230,11 @@ class _Service:
         if page[TAKEN_FROM] <= serial < page[TAKEN_TO]:
             return b""
         try:
-            args, kwargs = pickle.loads(call)
+            args, kwargs = loads(call)
             value = [_one_of_many(function, each) for each in args] if kwargs is None else function(*args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - a named boundary: user code may raise anything
             self._spent = isinstance(error, MemoryError)
-            answer = pickle.dumps((False, describe(error)), 5)
+            answer = dumps((False, describe(error)), 5)
         else:
             answer = self._encoded(value)
         self._check_channel()
@@ -239,9 +245,15 @@ class _Service:
         if self._is_fork:
             _exit(0)
         try:
-            fcntl.fcntl(self._channel, fcntl.F_GETFD)
+            is_ours = self._channel_now() == self._identity
         except OSError:
+            is_ours = False
+        if not is_ours:  # closed, or something else has its number now
             _exit(CLOSED_CODE)
+
+    def _channel_now(self) -> tuple[int, int]:
+        status = fstat(self._channel)
+        return status.st_dev, status.st_ino
 
     def _encoded(self, value: object) -> bytes:
         try:
@@ -299,12 +311,12 @@ def _shared_page(descriptor: int) -> memoryview[int]:
 
 
 def _make(setup: bytes, factory: bytes) -> Callable[..., Any]:
-    path, memory_mb = pickle.loads(setup)
+    path, memory_mb = loads(setup)
     sys.path[:] = path
     _limit(resource.RLIMIT_CORE, 0)
     if memory_mb is not None:
         _limit(resource.RLIMIT_DATA, memory_mb << 20)
-    function: Callable[..., Any] = pickle.loads(factory)()
+    function: Callable[..., Any] = loads(factory)()
     return function
 
 
@@ -322,10 +334,10 @@ def main() -> None:
     try:
         function = _make(*orders)
     except BaseException as error:  # noqa: BLE001 - a named boundary: the factory may raise anything
-        service.send([pickle.dumps((False, describe(error)), 5)])
+        service.send([dumps((False, describe(error)), 5)])
         return
     gc.freeze()  # what was loaded stays: no collection needs to look at it again, nor the end of this process
-    service.send([pickle.dumps((True, None), 5)])
+    service.send([dumps((True, None), 5)])
     service.serve(function)
 
 

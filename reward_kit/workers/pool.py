@@ -51,10 +51,8 @@ _STEAL_SECONDS = 0.001
 _STARTUP_SECONDS = 120.0
 _LAST_WORDS_SECONDS = 0.2
 _GOODBYE_SECONDS = 1.0
-_SILENCE_SECONDS = 30.0
+_SILENCE_SECONDS = 10.0
 _MAX_FAILED_STARTS = 3
-_MAX_LOSSES = 2
-_MAX_UNSEEN_LOSSES = 8
 
 
 class WorkerPool:
@@ -262,7 +260,7 @@ class WorkerPool:
         if not worker.greeted:
             self._greeted(worker, blobs[0])
             return
-        if len(blobs) > _backlog(worker):
+        if not worker.may_have_said(blobs):
             worker.cut_off_as_garbled()
             return
         if not worker.answered:
@@ -392,8 +390,10 @@ class WorkerPool:
     def _keep_deadline(self, worker: WorkerProcess) -> None:
         running = worker.running()
         if running is None:
-            if worker.silence() > self._timeout + _SILENCE_SECONDS:  # a call took out of the connection what was sent
-                self._let_go(worker)
+            if worker.is_in_a_frame and worker.silence() > self._timeout:
+                worker.cut_off_as_garbled()
+            elif worker.silence() > self._timeout + _SILENCE_SECONDS:
+                worker.cut_off_as_garbled("read from its connection to the pool")
             return
         worker.quiet_since = None
         seconds = time.monotonic() - running.started
@@ -423,23 +423,22 @@ class WorkerPool:
             reason = await worker.bury(_LAST_WORDS_SECONDS if late is None else 0.0)
             running = worker.running()
             blamed = late if late is not None else running.serial if running is not None else None
-            never_worked = blamed is None and not worker.answered and not worker.garbled
-            if worker.garbled:
-                self._settle_garbled(worker, Died(reason))
+            outcome = Died(reason) if late is None else TimedOut(self._timeout)
+            if blamed is None or worker.garbled:
+                self._settle_apart(worker, outcome)
             else:
-                outcome = Died(reason) if late is None else TimedOut(self._timeout)
-                self._settle(worker, blamed, outcome, never_worked=never_worked)
+                self._settle(worker, blamed, outcome)
         finally:
             worker.release()
         if self._refusal is not None:
             self._refuse_unfinished([])
             return
-        if never_worked:
+        if not worker.greeted:
             self._start_failed(reason, worker.complaint)
         self._dispatch()
 
-    def _settle(self, worker: WorkerProcess, blamed: int | None, outcome: Outcome, *, never_worked: bool) -> None:
-        """Give the outcome to the call it ended in, or to one that no worker can get done; the others go back.
+    def _settle(self, worker: WorkerProcess, blamed: int, outcome: Outcome) -> None:
+        """Give the outcome to the call that it ended in; the others go back.
 
         A process may end because of what an earlier call left in it, such as a thread or a timer. So a call that was
         not the first in it is tried once more.
@@ -451,16 +450,16 @@ class WorkerPool:
                 continue
             call.losses += serial == blamed
             back.append(call)
-        if blamed is None and back:
-            back[0].losses += 1
-            if back[0].losses >= (_MAX_LOSSES if never_worked else _MAX_UNSEEN_LOSSES):
-                back.pop(0).settle(outcome)
         self._put_back(back)
 
-    def _settle_garbled(self, worker: WorkerProcess, outcome: Died) -> None:
-        """Any of its calls may have written into the connection: each is done alone, until it is known which."""
+    def _settle_apart(self, worker: WorkerProcess, outcome: Outcome) -> None:
+        """Any of its calls may have spoilt the process or the connection: each is done alone, until it is known which.
+
+        Who is seen to have used the connection as the first in a process is known at once. A process may also end for
+        other reasons, so a call in it gets a second one.
+        """
         back = [(serial, call) for serial, call in worker.unanswered()]
-        if len(back) == 1 and (back[0][1].losses or back[0][0] == 0):
+        if len(back) == 1 and (back[0][1].losses or (worker.garbled and back[0][0] == 0)):
             back.pop()[1].settle(outcome)
         for _, call in back:
             call.losses += len(back) == 1
@@ -475,7 +474,7 @@ def _backlog(worker: WorkerProcess) -> int:
 def _outcome(answer: bytes) -> Outcome:
     try:
         ok, value = pickle.loads(answer)
-        return Done(value) if ok else Raised(*value)
+        return Done(value) if ok else Raised(*map(str, value))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - a named boundary: unpickling runs the result's own code
@@ -494,12 +493,23 @@ def _unpacked(
         outcome = future.result()
         if len(parcel) == 1:
             outcomes[parcel[0]] = outcome
-        elif isinstance(outcome, Done):
-            for number, (ok, value) in zip(parcel, outcome.value, strict=True):
-                outcomes[number] = Done(value) if ok else Raised(*value)
+        elif (found := _outcomes_in(outcome, parcel)) is not None:
+            for number, one in zip(parcel, found, strict=True):
+                outcomes[number] = one
         else:
             lost += parcel
     return lost
+
+
+def _outcomes_in(outcome: Outcome, parcel: Sequence[int]) -> list[Outcome] | None:
+    """The outcomes of a parcel's calls; None where it was lost, or one of them changed what the worker says."""
+    if not isinstance(outcome, Done):
+        return None
+    try:
+        found: list[Outcome] = [Done(value) if ok else Raised(*map(str, value)) for ok, value in outcome.value]
+    except (TypeError, ValueError):
+        return None
+    return found if len(found) == len(parcel) else None
 
 
 def _unsendable(error: Exception) -> Raised:

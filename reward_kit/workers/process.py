@@ -30,6 +30,10 @@ _POLL_SECONDS = 0.002
 _KILL_SECONDS = 10.0
 _DRAIN_SECONDS = 0.5
 _OUTPUT_BYTES = 1 << 16
+_PROGRESS_BYTES = 4096
+"""So much at a time of a frame that is not whole yet is a worker that says something, and no silence."""
+_MOST_OF_A_BLOB = child.MAX_ANSWER + (1 << 20)
+"""An answer, or a failure instead of one that is too large."""
 
 
 class PendingCall:
@@ -177,9 +181,11 @@ class WorkerProcess(asyncio.Protocol):
         """When it was first seen to do nothing although it has calls to do."""
         self.born = time.monotonic()
         self._taken_from = self._taken_to = -1
+        self._asked_back: set[int] = set()
+        """Serial numbers of calls that it may pass over."""
         self._unread = bytearray()
-        self.garbled = False
-        """Whether user code has written into the connection."""
+        self.garbled = ""
+        """What user code has done to the connection, where it has."""
         self._lost = asyncio.Event()
         self._transport: asyncio.WriteTransport | None = None
         self._socket, self._page_map, self._process = self._start(launch)
@@ -219,19 +225,28 @@ class WorkerProcess(asyncio.Protocol):
         unread += data
         while len(unread) >= start:
             mark, length, count, worked_ns = child.HEADER.unpack_from(unread)
-            if mark != child.MARK:
+            expected = max(1, len(self.sent))  # one where it greets
+            if mark != child.MARK or not 0 < count <= expected or length > count * _MOST_OF_A_BLOB:
                 self.cut_off_as_garbled()
                 return
             end = start + length
             if len(unread) < end:
+                if len(data) >= _PROGRESS_BYTES:
+                    self.quiet_since = None
                 return
-            body = bytes(memoryview(unread)[start:end])
+            try:
+                blobs = child.unpack(bytes(memoryview(unread)[start:end]), count)
+            except ValueError:
+                self.cut_off_as_garbled()
+                return
             del unread[:end]
-            self._on_frame(self, child.unpack(body, count), worked_ns)
+            self._on_frame(self, blobs, worked_ns)
+            if self.garbled:
+                return
 
-    def cut_off_as_garbled(self) -> None:
-        """End a worker that says what no worker says: user code writes into the connection."""
-        self.garbled = True
+    def cut_off_as_garbled(self, what: str = "wrote into its connection to the pool") -> None:
+        """End a worker that says what no worker says, or nothing more: user code uses the connection."""
+        self.garbled = what
         self._unread.clear()
         self.kill()
         if self._transport is not None:
@@ -252,8 +267,14 @@ class WorkerProcess(asyncio.Protocol):
         self.sent.extend(calls)
         self._write([call.payload for call in calls], serial)
 
+    def may_have_said(self, blobs: Sequence[bytes]) -> bool:
+        """Whether it answers calls that it has, and passes over none but those that it was told to."""
+        empty = (serial for serial, blob in enumerate(blobs, self.first) if not blob)
+        return len(blobs) <= len(self.sent) and self._asked_back.issuperset(empty)
+
     def answer_for(self) -> PendingCall | None:
         """The call that the next answer belongs to; None where it was taken back."""
+        self._asked_back.discard(self.first)
         self.first += 1
         return self.sent.popleft()
 
@@ -266,6 +287,11 @@ class WorkerProcess(asyncio.Protocol):
             return None
         ahead = (word - self.first) & (1 << child.SERIAL_BITS) - 1
         return Running(self.first + ahead, (word >> child.SERIAL_BITS) / 1e6)
+
+    @property
+    def is_in_a_frame(self) -> bool:
+        """Whether it has begun to say something that is not whole."""
+        return bool(self._unread)
 
     def silence(self) -> float:
         """How long it has done nothing, as far as it was looked at, although it has calls to do."""
@@ -313,6 +339,7 @@ class WorkerProcess(asyncio.Protocol):
     def _ask_back(self, start: int) -> None:
         """Have it pass over every call from `start` on."""
         self._taken_from, self._taken_to = start, self._end
+        self._asked_back.update(range(start, self._end))
         self._page[child.TAKEN_TO] = self._taken_to
         self._page[child.TAKEN_FROM] = start
 
@@ -352,7 +379,7 @@ class WorkerProcess(asyncio.Protocol):
             await asyncio.wait_for(asyncio.gather(self._connecting, self._lost.wait()), _DRAIN_SECONDS)
         self._cut_off()
         if self.garbled:
-            return "wrote into its connection to the pool"
+            return self.garbled
         return _how_it_ended(self._process.returncode if ended else child.CLOSED_CODE)
 
     def _cut_off(self) -> None:

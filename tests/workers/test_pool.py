@@ -20,6 +20,7 @@ import uvloop
 
 from reward_kit.errors import ConfigError
 from reward_kit.workers import Died, Done, Outcome, Raised, TimedOut, WorkerPool
+from tests.loopback.faults import some
 from tests.workers.processes import obedient
 
 
@@ -197,6 +198,62 @@ async def test_calls_that_another_took_out_of_the_connection_are_done_by_another
         outcomes = await all_outcomes(pool, [*calls[:5], ("read_everywhere",), *calls[5:]])
     outcomes.pop(5)
     assert outcomes == [Done(call[2]) for call in calls]
+
+
+def deeds() -> dict[str, str]:
+    """Programs that leave a worker unable to answer as it should: its tools replaced, or its connection used."""
+    sockets = "import os, stat\nfds = [n for n in range(3, 4096) if _is_socket(n)]\n"
+    sockets = (
+        "import os, stat, struct\n"
+        "def _is_socket(n):\n"
+        "    try:\n        return stat.S_ISSOCK(os.fstat(n).st_mode)\n"
+        "    except OSError:\n        return False\n"
+    ) + sockets.replace("import os, stat\n", "")
+    tools = ["pickle.dumps", "pickle.loads", "os.read", "os.write", "os._exit", "os.fstat", "time.monotonic_ns"]
+    tools += ["struct.pack", "struct.unpack_from", "select.poll", "gc.freeze", "traceback.format_exception"]
+    tools += ["cloudpickle.dumps"]
+    tools += [f"builtins.{name}" for name in ("len", "sum", "min", "map", "bytes", "memoryview", "isinstance", "str")]
+    instead = ["lambda *a, **k: b''", "lambda *a, **k: 0", "lambda *a, **k: 1 / 0", "None"]
+    found = {
+        f"{tool} = {value}": f"import {tool.split('.')[0]}\n{tool} = {value}" for tool in tools for value in instead
+    }
+    header = "struct.pack('<8sQQQ', b'\\0rk-pool', {length}, {count}, 0)"
+    for length in (0, 8, 9, 1000, 1 << 26, 1 << 40, (1 << 64) - 1):
+        for count in (0, 1, 2, 1 << 20, (1 << 64) - 1):
+            frame = header.format(length=length, count=count)
+            found[f"frame {length} {count}"] = f"{sockets}for n in fds: os.write(n, {frame})"
+    found["half a header"] = sockets + "for n in fds: os.write(n, b'\\0rk-pool123')"
+    found["an empty answer"] = sockets + f"for n in fds: os.write(n, {header.format(length=8, count=1)} + bytes(8))"
+    endless = f"    for n in fds: os.write(n, {header.format(length=1 << 20, count=1)} * 100)"
+    found["endless frames"] = f"{sockets}while True:\n{endless}"
+    found["endless bytes"] = f"{sockets}while True:\n    for n in fds: os.write(n, bytes(65536))"
+    found["everything closed"] = "import os; os.closerange(0, 65536)"
+    found["everything closed, and others there"] = (
+        "import os; os.closerange(3, 65536); [os.open('/dev/null', os.O_RDWR) for _ in range(300)]"
+    )
+    found["another in its place"] = sockets + "for n in fds: os.dup2(os.open('/dev/null', os.O_RDWR), n)"
+    found["shut down"] = sockets + "import socket\nfor n in fds: socket.socket(fileno=os.dup(n)).shutdown(2)"
+    return found
+
+
+@pytest.mark.parametrize("deed", some(sorted(deeds()), 24, "deeds"))
+async def test_a_call_that_spoils_its_worker_costs_itself_only(deed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reward_kit.workers.pool._SILENCE_SECONDS", 0.5)
+
+    def factory() -> Callable[[str], str]:
+        def act(what: str) -> str:
+            if not what.isdigit():
+                exec(what, {})
+            return what
+
+        return act
+
+    calls = [str(number) for number in range(40)]
+    async with WorkerPool(factory, size=2, timeout=2.0) as pool:
+        asked = [pool.submit((call,), {}) for call in [*calls[:20], deeds()[deed], *calls[20:]]]
+        outcomes = await asyncio.wait_for(asyncio.gather(*asked), 100)
+    outcomes.pop(20)  # what it comes to is its own matter; that it comes to something is not
+    assert outcomes == [Done(call) for call in calls]
 
 
 async def test_a_process_killed_from_outside_is_replaced() -> None:
