@@ -454,11 +454,13 @@ class ExecResult(_Value):
     wall_seconds: float = 0.0
     cpu_seconds: float | None = None
     peak_memory_bytes: int | None = None
+    distrusted: str | None = None
+    """The program or library that a check needed and that had been changed: whatever came of it proves nothing."""
 
     @property
     def ok(self) -> bool:
         """Whether the command ended by itself, with exit code 0."""
-        return self.exit_code == 0
+        return self.exit_code == 0 and self.distrusted is None
 
 
 Verdict = EvaluateResult | Failure

@@ -10,6 +10,7 @@ The condition's verdict is its exit status, in the directory where the setup lef
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 import secrets
 import shlex
@@ -21,7 +22,7 @@ from reward_kit.answers.command import extract_command
 from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult, StepOutput
 from reward_kit.rewards._support.verdicts import last_reply, no_reply
-from reward_kit.sandbox.contract import Sandbox
+from reward_kit.sandbox.contract import Sandbox, check_in, mark_in
 from reward_kit.sandbox.own import own_host
 from reward_kit.typed_interface import reward_function
 from reward_kit.utils.clock import now_to_the_millisecond
@@ -40,16 +41,18 @@ async def shell_reward(
     *,
     success_condition: str,
     sandbox: Callable[..., AbstractAsyncContextManager[Sandbox]] | None = None,
-    setup_commands: list[str] | None = None,
+    setup_commands: list[str] | str | None = None,
     extract: bool = True,
     **kwargs: Any,
 ) -> EvaluateResult:
     """1.0 if the command in the last message succeeds and the success condition holds afterwards, else 0.0.
 
-    `setup_commands` make the sandbox ready; `success_condition` is a shell command that exits with 0 where the task is
-    done. The command is taken from the message's code block or text; without `extract` the whole message is the
-    command. If the sandbox or the setup fails, there is no verdict. `sandbox` opens sandboxes as the run's settings
-    say. A caller that gives none, such as a trainer, gets the sandboxes of this process.
+    `setup_commands`, a list or one text, make the sandbox ready; `success_condition` is a shell command that exits
+    with 0 where the task is done. The command is taken from the message's code block or text; without `extract` the
+    whole message is the command. If the sandbox or the setup fails, there is no verdict. `sandbox` opens sandboxes as
+    the run's settings say. A caller that gives none, such as a trainer, gets the sandboxes of this process.
+
+    The condition trusts the programs and libraries of the sandbox's root and none that the command put in their place.
 
     Metrics: `command_success`, `test_passed`.
     Needs: sandbox.
@@ -61,6 +64,7 @@ async def shell_reward(
     >>> evaluate([row], shell_reward).mean_score
     1.0
     """
+    setup = [setup_commands] if isinstance(setup_commands, str) else list(setup_commands or ())
     reply = last_reply(messages)
     if reply is None:
         return no_reply()
@@ -68,9 +72,9 @@ async def shell_reward(
     if command is None or not command.strip():
         return _no_command()
     if sandbox is not None:
-        return await _in_a_sandbox(sandbox, command, setup_commands or [], success_condition)
+        return await _in_a_sandbox(sandbox, command, setup, success_condition)
     host = own_host()
-    work = _in_a_sandbox(host.sandbox, command, setup_commands or [], success_condition)
+    work = _in_a_sandbox(host.sandbox, command, setup, success_condition)
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, host.loop))
 
 
@@ -78,18 +82,23 @@ async def _in_a_sandbox(
     sandbox: Callable[..., AbstractAsyncContextManager[Sandbox]], command: str, setup: list[str], condition: str
 ) -> EvaluateResult:
     async with sandbox(setup=setup) as box:
-        return await _judged(box, command, condition)
+        place = await _made_ready(box)
+        if setup:
+            await mark_in(box)
+        return await _judged(box, place, command, condition)
 
 
-async def _judged(box: Sandbox, command: str, condition: str) -> EvaluateResult:
-    place = await _made_ready(box)
+async def _judged(box: Sandbox, place: str, command: str, condition: str) -> EvaluateResult:
     steps = [await _step("command", command, box.run, command)]
     check = f"cd -- {shlex.quote(place)} 2>/dev/null || cd /\n{condition}"
-    steps.append(await _step("check", condition, box.run_standalone, check))
+    steps.append(await _step("check", condition, functools.partial(check_in, box), check))
     ran, held = (step.base_reward == 1.0 for step in steps)
+    says = f"the success condition {'holds' if held else 'does not hold'}"
+    if changed := steps[1].metrics.get("distrusted"):
+        says = f"the success condition cannot be trusted, for the command has changed {changed!r}, which it needs"
     return EvaluateResult(
         score=float(ran and held),
-        reason=f"the command {_ending(steps[0])}; the success condition {'holds' if held else 'does not hold'}",
+        reason=f"the command {_ending(steps[0])}; {says}",
         metrics={
             "command_success": MetricResult(score=float(ran), is_score_valid=ran, reason=f"it {_ending(steps[0])}"),
             "test_passed": MetricResult(score=float(held), is_score_valid=held, reason=f"it {_ending(steps[1])}"),
@@ -125,6 +134,8 @@ async def _step(name: str, shown: str, run: Callable[[str], Any], command: str) 
         "timed_out": done.timed_out, "oom_killed": done.oom_killed, "truncated": done.truncated, "exited": done.exited
     }  # fmt: skip
     facts |= {flag: True for flag, value in flags.items() if value}
+    if done.distrusted is not None:
+        facts["distrusted"] = done.distrusted
     return StepOutput(step_index=name, base_reward=float(done.ok), metrics=facts)
 
 

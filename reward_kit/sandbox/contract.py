@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     import asyncio
     from contextlib import AbstractAsyncContextManager
 
-__all__ = ["Limits", "OpenSandbox", "Probe", "Sandbox", "SandboxBackend", "SandboxSpec"]
+__all__ = [
+    "Checking",
+    "Limits",
+    "OpenSandbox",
+    "Probe",
+    "Sandbox",
+    "SandboxBackend",
+    "SandboxSpec",
+    "check_in",
+    "mark_in",
+]
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,34 @@ class Sandbox(Protocol):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+@runtime_checkable
+class Checking(Protocol):
+    """A sandbox that can check what a command has done, and be sure of what it checks with."""
+
+    async def mark(self) -> None:
+        """What the setup has written until now is what the task is about; later changes of it are no one's cheating."""
+        ...
+
+    async def check(self, command: str) -> ExecResult:
+        """Run standalone, with the shell, programs and libraries of the sandbox's root, whatever was changed of them.
+
+        What runs in the sandbox stands still meanwhile, unless the command talks to it. Where the command reached a
+        program that was changed, the result is `distrusted`.
+        """
+        ...
+
+
+async def mark_in(box: Sandbox) -> None:
+    """Say that the setup is done, where the sandbox wants to know."""
+    if isinstance(box, Checking):
+        await box.mark()
+
+
+async def check_in(box: Sandbox, command: str) -> ExecResult:
+    """Check as well as the sandbox can: one that offers commands only checks with what the command has left."""
+    return await (box.check(command) if isinstance(box, Checking) else box.run_standalone(command))
 
 
 class SandboxBackend(Protocol):

@@ -19,7 +19,7 @@ from typing import Self
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
-from reward_kit.sandbox.contract import Probe, Sandbox, SandboxBackend, SandboxSpec
+from reward_kit.sandbox.contract import Probe, Sandbox, SandboxBackend, SandboxSpec, check_in, mark_in
 from reward_kit.sandbox.setup import run_setup
 
 __all__ = ["SandboxPool"]
@@ -149,6 +149,14 @@ class _Lent:
     ) -> ExecResult:
         """Run as a process of its own."""
         return await self._sandbox.run_standalone(command, timeout=timeout, stdin=stdin)
+
+    async def mark(self) -> None:
+        """What is there now is what the task is about."""
+        await mark_in(self._sandbox)
+
+    async def check(self, command: str) -> ExecResult:
+        """Run standalone, with what a check may trust."""
+        return await check_in(self._sandbox, command)
 
     async def read(self, path: str) -> bytes:
         """The content of a file."""

@@ -4,6 +4,7 @@
 #   request   a line "OP NONCE PASSWORD LENGTH LENGTH", then that many bytes of command, and of input in base64
 #             B  begin: the command is run by this process itself, before the session's shell starts
 #             R  run in the session's shell    S  run as a process of its own
+#             STOP  have all that runs stand still    CONT  let it go on
 #             K  end what runs, and have the shell give up its command    KS  end the shell, too
 #   ending    on stdout "NONCE|STATUS|EXITED|CPU|PEAK|OOM|DIRECTORY|NONCE", on stderr "NONCE"
 #
@@ -142,6 +143,14 @@ end_command() { # all but this process, the one that will say the ending, and th
   done
 } 2>/dev/null
 
+signal_all() { # all but this process, which is what can be waited for
+  local each
+  for each in /proc/[0-9]*; do
+    each=${each#/proc/}
+    [[ $each == 1 || $each == "$$" ]] || kill "-$1" "$each"
+  done
+} 2>/dev/null
+
 watcher_is_gone() { # it was killed before it said the ending: watch on, or say it here
   [[ $watcher ]] || return
   kill -0 "$watcher" 2>/dev/null && return
@@ -200,6 +209,10 @@ while next_request; do
     S)
       run_standalone &
       watcher=$!
+      ;;
+    STOP | CONT)
+      signal_all "$op"
+      ending 0 0
       ;;
   esac
 done

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import enum
+import hashlib
 import importlib.util
 import os
 import socket
@@ -23,7 +25,17 @@ from reward_kit.sandbox.linux.capabilities import CONTAINER_CAPABILITIES
 if TYPE_CHECKING:
     from docker import APIClient
 
-__all__ = ["CALL_SECONDS", "LABEL", "ContainerKind", "Engine", "State", "connect_upgraded", "is_stray", "owner_mark"]
+__all__ = [
+    "CALL_SECONDS",
+    "LABEL",
+    "Change",
+    "ContainerKind",
+    "Engine",
+    "State",
+    "connect_upgraded",
+    "is_stray",
+    "owner_mark",
+]
 
 _T = TypeVar("_T")
 LABEL = "reward-kit.sandbox"
@@ -35,6 +47,14 @@ _DRIVER_FILES = 300  # the driver keeps its descriptors out of the way, at 250 a
 _MANY_PROCESSES = 4096
 _PULL_SECONDS = 900.0
 _THREADS = 16
+
+
+class Change(enum.IntEnum):
+    """What an engine says of a path, in its own numbers."""
+
+    CHANGED = 0
+    ADDED = 1
+    REMOVED = 2
 
 
 @dataclass(frozen=True)
@@ -127,6 +147,17 @@ class Engine:
         if state["Running"]:
             raise SandboxError(f"{self.name} closed the connection to a container that is still running; try again")
         return State(int(state["ExitCode"]), bool(state["OOMKilled"]))
+
+    async def changes(self, key: str) -> dict[str, Change]:
+        """Every path that is not as in the image."""
+        client = await self._connected()
+        found: list[dict[str, Any]] = await self._call("diff", partial(client.diff, key)) or []
+        return {str(one["Path"]): Change(one["Kind"]) for one in found}
+
+    async def digest(self, key: str, path: str) -> str:
+        """What tells the content of a file from others; empty where there is none."""
+        client = await self._connected()
+        return await self._call("copy", partial(_digest, client, key, path))
 
     async def remove(self, key: str) -> None:
         """End and remove a container. One that is gone already is no error."""
@@ -312,6 +343,19 @@ async def connect_upgraded(url: str, path: str, body: bytes = b"") -> tuple[asyn
         writer.close()
         raise
     return reader, writer
+
+
+def _digest(client: APIClient, key: str, path: str) -> str:
+    from docker.errors import NotFound
+
+    try:
+        content, _ = client.get_archive(key, path)
+        digest = hashlib.sha256()
+        for piece in content:
+            digest.update(piece)
+    except NotFound:
+        return ""
+    return digest.hexdigest()
 
 
 def _remove(client: APIClient, key: str) -> None:

@@ -15,12 +15,14 @@ from typing import Self
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
+from reward_kit.sandbox.containers.changed import DANGLE, Changes
 from reward_kit.sandbox.containers.engine import Engine, State
 from reward_kit.sandbox.containers.stream import CommandEnd, DriverStream, Heard, Operation, Sink, StreamEnded
 from reward_kit.sandbox.contract import SandboxSpec
 from reward_kit.sandbox.files_by_shell import check_file, file_name, to_read, to_write
 from reward_kit.sandbox.output import Captured, CommandOutput
 from reward_kit.sandbox.setup import run_setup
+from reward_kit.sandbox.trust import talks_to_a_process
 
 __all__ = ["ContainerSandbox"]
 
@@ -56,6 +58,7 @@ class ContainerSandbox:
         self._broken: str | None = None
         self._before = CommandEnd(0, False, None, None, 0, "/")
         self._workdir = "/"
+        self._changes = Changes(engine, key)
 
     async def begin(self) -> None:
         """Start the shell where the spec says, write its files, run its setup."""
@@ -84,6 +87,25 @@ class ContainerSandbox:
     ) -> ExecResult:
         """Run as a process of its own, in the directory where the shell is."""
         return await self._ask("S", command, timeout, stdin)
+
+    async def mark(self) -> None:
+        """What is there now is what the task is about."""
+        await self._changes.mark()
+
+    async def check(self, command: str) -> ExecResult:
+        """Run standalone while all else stands still, unless what it needs was changed."""
+        still = not talks_to_a_process(command)
+        if still:
+            await self._ask("STOP", "", _FILE_SECONDS)
+        distrusted, new = await self._changes.look(command)
+        if distrusted:
+            return ExecResult(exit_code=None, distrusted=distrusted)
+        if new:
+            await self._ask("S", DANGLE, _FILE_SECONDS, "".join(f"{path}\0" for path in new).encode())
+        done = await self._ask("S", command, None)
+        if still:
+            await self._ask("CONT", "", _FILE_SECONDS)
+        return done
 
     async def read(self, path: str) -> bytes:
         """The content of a file, opened inside the container; an OSError where there is none that can be read."""

@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple, Protocol
 
 __all__ = ["CommandEnd", "DriverStream", "Heard", "Operation", "Sink", "StreamEnded"]
 
-Operation = Literal["B", "R", "S"]
-"""Begin, run in the session's shell, run as a process of its own."""
+Operation = Literal["B", "R", "S", "STOP", "CONT"]
+"""Begin, run in the session's shell, run as a process of its own, have all that runs stop, let it go on."""
 
 _HEADER = 8
 _STDERR = 2

@@ -38,6 +38,9 @@ _PARENT, _FLAGS, _THREADS, _STARTED = 1, 6, 17, 19
 """Fields of /proc/PID/stat, counted after the name."""
 _EXITING = 4
 """PF_EXITING: set before a first process takes the others with it."""
+_FORKED = 0x40
+"""PF_FORKNOEXEC"""
+_STARTING_SECONDS, _STARTING_PAUSE = 0.05, 0.001
 _CHUNK = 1 << 16
 _HIGHEST_DESCRIPTOR = 1 << 20
 _CLOCK = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
@@ -112,12 +115,26 @@ class Roll:
 
         `spared` are left alone with all that is below them; `but` is left alone by itself.
         """
+        self._signal_since(since, spared, but, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Have everyone stand still, once those who are just being started are what they are to be."""
+        deadline = time.monotonic() + _STARTING_SECONDS
+        while any(_is_starting(fields) for fields in self.members().values()) and time.monotonic() < deadline:
+            time.sleep(_STARTING_PAUSE)
+        self._signal_since(0, set(), 0, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let everyone go on who was stopped."""
+        self._kill(0, set(), 0, signal.SIGCONT)
+
+    def _signal_since(self, since: int, spared: set[int], but: int, by: signal.Signals) -> None:
         if self._most >= 0:
-            self._while_nobody_is_born(lambda: self._kill(since, spared, but))
+            self._while_nobody_is_born(lambda: self._kill(since, spared, but, by))
             return
         spared, but = {self._number_of(child) for child in spared} - {0}, self._number_of(but)
         deadline = time.monotonic() + _PATIENCE
-        while self._kill(since, spared, but) and time.monotonic() < deadline:
+        while self._kill(since, spared, but, by) and time.monotonic() < deadline:
             pass
 
     def _while_nobody_is_born(self, work: Callable[[], object]) -> None:
@@ -128,19 +145,20 @@ class Roll:
         finally:
             os.write(self._most, usual)
 
-    def _kill(self, since: int, spared: set[int], but: int) -> int:
+    def _kill(self, since: int, spared: set[int], but: int, by: signal.Signals) -> int:
         members = self.members()
         killed = 0
         for process, fields in members.items():
             if (
                 is_gone(fields)
+                or (by == signal.SIGSTOP and fields[0] == b"T")
                 or process in (but, self._own)
                 or int(fields[_STARTED]) < since
                 or _is_below(process, spared, members)
             ):
                 continue
             with suppress(OSError):
-                kill_in(self.inside, process) if self.inside >= 0 else os.kill(process, signal.SIGKILL)
+                kill_in(self.inside, process, by) if self.inside >= 0 else os.kill(process, by)
                 killed += 1
         return killed
 
@@ -156,6 +174,11 @@ def is_ending(first: int) -> bool:
 
 def _is_ending(fields: list[bytes]) -> bool:
     return not fields or is_gone(fields) or bool(int(fields[_FLAGS]) & _EXITING)
+
+
+def _is_starting(fields: list[bytes]) -> bool:
+    """Whether a process is at work that was forked and is not yet the program it is to be, if it is to be one."""
+    return fields[0] in b"RD" and bool(int(fields[_FLAGS]) & _FORKED)
 
 
 def is_gone(fields: list[bytes]) -> bool:
@@ -220,11 +243,11 @@ def threads_in(proc: int, process: int) -> list[int]:
         os.close(directory)
 
 
-def kill_in(proc: int, process: int) -> None:
-    """Kill a process by its number in this /proc, which may be that of a namespace below ours."""
+def kill_in(proc: int, process: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Kill a process by its number in this /proc, which may be that of a namespace below ours; `by`: another signal."""
     descriptor = os.open(str(process), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
     try:
-        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        signal.pidfd_send_signal(descriptor, by)
     finally:
         os.close(descriptor)
 

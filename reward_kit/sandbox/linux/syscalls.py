@@ -36,8 +36,10 @@ __all__ = [
     "MS_REMOUNT",
     "MS_SILENT",
     "MS_SLAVE",
+    "ExecutionWatch",
     "become_subreaper",
     "bound_capabilities",
+    "clone_mount",
     "die_with_parent",
     "drop_capabilities",
     "keep_capabilities",
@@ -46,6 +48,7 @@ __all__ = [
     "no_new_privileges",
     "own_shared_memory",
     "pivot",
+    "place_mount",
     "process_cpu_clock",
     "protect_memory",
     "raise_loopback",
@@ -90,9 +93,11 @@ _SECCOMP_MODE_FILTER: Final = 2
 _SIOCSIFFLAGS: Final = 0x8914
 _IFF_UP: Final = 1
 _SYS_PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
-_SYS_MOUNT_SETATTR: Final = 442
+_SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
+_OPEN_TREE_CLONE, _MOVE_MOUNT_EMPTY_SOURCE, _AT_SYMLINK_NOFOLLOW = 1, 4, 0x100
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID = 1, 2
+_FAN_NONBLOCK, _FAN_MARK_ADD, _FAN_OPEN_EXEC, _IN_OPEN = 2, 1, 0x1000, 0x20
 _MAP_FIXED: Final = 0x10
 _PROTECTIONS: Final = {"r": mmap.PROT_READ, "w": mmap.PROT_WRITE, "x": mmap.PROT_EXEC}
 _STACK_BYTES: Final = 1 << 16
@@ -118,6 +123,12 @@ _prctl = _function("prctl", _int, _word, _word, _word, _word)
 _capset = _function("capset", _text, _text)
 _pivot_root = _function("syscall", _long, _text, _text, returns=_long)
 _mount_setattr = _function("syscall", _long, _long, _text, _long, _address, _size, returns=_long)
+_open_tree = _function("syscall", _long, _long, _text, _long, returns=_long)
+_move_mount = _function("syscall", _long, _long, _text, _long, _text, _long, returns=_long)
+_fanotify_init = _function("fanotify_init", _int, _int)
+_fanotify_mark = _function("fanotify_mark", _int, _int, ctypes.c_uint64, _int, _text)
+_inotify_init = _function("inotify_init1", _int)
+_inotify_add_watch = _function("inotify_add_watch", _int, _text, ctypes.c_uint32)
 _sethostname = _function("sethostname", _text, _size)
 _pause = _function("pause")
 _clone = _function("clone", _address, _address, _int, _address)
@@ -161,6 +172,55 @@ def read_only(target: str) -> None:
     place = (_AT_FDCWD, target.encode(), _AT_RECURSIVE)
     done = _mount_setattr(_SYS_MOUNT_SETATTR, *place, ctypes.addressof(attributes), ctypes.sizeof(attributes))
     _check(done, f"mount_setattr {target}")
+
+
+def clone_mount(path: str) -> int:
+    """A descriptor of a file or a tree as a mount of its own, which `place_mount` can put elsewhere."""
+    flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | _AT_SYMLINK_NOFOLLOW | os.O_CLOEXEC
+    return _check(_open_tree(_SYS_OPEN_TREE, _AT_FDCWD, path.encode(), flags), f"open_tree {path}")
+
+
+def place_mount(descriptor: int, target: str) -> None:
+    """Put a cloned mount where it is to be seen."""
+    place = (_AT_FDCWD, target.encode())
+    _check(_move_mount(_SYS_MOVE_MOUNT, descriptor, b"", *place, _MOVE_MOUNT_EMPTY_SOURCE), f"move_mount {target}")
+
+
+class ExecutionWatch:
+    """Tells whether programs were executed. To whom the kernel does not say that, it says whether they were opened."""
+
+    def __init__(self, paths: list[str]) -> None:
+        """Watch these files from now on."""
+        self._names: dict[tuple[int, int] | int, str] = {}
+        self._descriptor = -1
+        if not paths:
+            return
+        self._descriptor = _fanotify_init(_FAN_NONBLOCK, os.O_RDONLY | os.O_CLOEXEC)
+        self._is_exact = self._descriptor >= 0
+        if not self._is_exact:
+            self._descriptor = _check(_inotify_init(os.O_NONBLOCK | os.O_CLOEXEC), "inotify_init1")
+        for path in paths:
+            if self._is_exact:
+                done = _fanotify_mark(self._descriptor, _FAN_MARK_ADD, _FAN_OPEN_EXEC, _AT_FDCWD, path.encode())
+                _check(done, f"fanotify_mark {path}")
+                found = os.stat(path)
+                self._names.setdefault((found.st_dev, found.st_ino), path)
+            else:
+                number = _check(_inotify_add_watch(self._descriptor, path.encode(), _IN_OPEN), "inotify_add_watch")
+                self._names.setdefault(number, path)
+
+    def reached(self) -> str:
+        """One of those that were; empty where none was."""
+        try:
+            events = os.read(self._descriptor, 4096) if self._descriptor >= 0 else b""
+        except BlockingIOError:
+            return ""
+        if not events:
+            return ""
+        if not self._is_exact:
+            return self._names.get(struct.unpack_from("=i", events)[0], "")
+        found = os.fstat(struct.unpack_from("=IBBHQii", events)[5])
+        return self._names[found.st_dev, found.st_ino]
 
 
 def pivot(root: str) -> None:

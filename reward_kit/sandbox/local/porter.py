@@ -105,9 +105,13 @@ class Porter:
                 case "spawn":
                     self._spawn(request, descriptors)
                 case "read":
-                    self._file_work(request, lambda: _send_content(request["path"], descriptors[0], request["most"]))
+                    self._work(request, lambda: _send_content(request["path"], descriptors[0], request["most"]))
                 case "write":
-                    self._file_work(request, lambda: _take_content(request["path"], descriptors[0]))
+                    self._work(request, lambda: _take_content(request["path"], descriptors[0]))
+                case "stop":
+                    self._work(request, self._roll.stop)
+                case "go_on":
+                    self._work(request, self._roll.go_on)
                 case "end":
                     self._end(request)
                 case "begin_turn" if self._memory:
@@ -205,8 +209,8 @@ class Porter:
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _file_work(self, request: dict[str, Any], work: Any) -> None:
-        """Work on a file here, as whoever lives here; the exit code is the errno of what went wrong."""
+    def _work(self, request: dict[str, Any], work: Any) -> None:
+        """Do work here, as whoever lives here; the exit code is the errno of what went wrong."""
         code = 0
         try:
             work()

@@ -61,7 +61,7 @@ class PorterClient:
         self._children.clear()
 
     def enter(self, do: str, request: dict[str, Any], descriptors: Sequence[int]) -> Child:
-        """`spawn` a process, `read` or `write` a file. Takes the descriptors over."""
+        """`spawn` a process, `read` or `write` a file, have all `stop` or `go_on`. Takes the descriptors over."""
         child = Child(next(self._serials), self._loop.create_future())
         self._children[child.serial] = child
         self._channel.send({"do": do, "serial": child.serial, **request}, descriptors)

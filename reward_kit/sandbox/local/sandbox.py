@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
@@ -20,6 +20,7 @@ from reward_kit.sandbox.linux.rlimits import most_use
 from reward_kit.sandbox.local.pipes import Reader, write_all
 from reward_kit.sandbox.local.session import ProcessPlace, ShellSession, run_beside
 from reward_kit.sandbox.setup import run_setup
+from reward_kit.sandbox.trust import TRUSTED_PROGRAMS, talks_to_a_process
 
 __all__ = ["LocalSandbox"]
 
@@ -39,11 +40,13 @@ class LocalSandbox:
         *,
         disk: Callable[[DiskUse], Awaitable[DiskUse]],
         is_bounded: Callable[[], bool] = lambda: False,
+        look: Callable[[str | None], Awaitable[dict[str, Any]]] | None = None,
     ) -> None:
         """Start a shell in `place`, which may still be opening; `end` ends everything in it.
 
         `disk` tells what its files take, and may stop counting at what it is given. `is_bounded` tells, once it is
-        open, whether that cannot be too much, so that nobody needs to look.
+        open, whether that cannot be too much, so that nobody needs to look. `look` makes a check ready, as the
+        supervisor does; without it, a check is no more than a command.
         """
         self._place = place
         self._workdir = workdir
@@ -56,6 +59,7 @@ class LocalSandbox:
         """How long its setup took."""
         self._disk = _DiskGuard(disk, most_use(place.limits), self._exceeded, self.is_quiet)
         self._is_bounded = is_bounded
+        self._look = look
 
     async def prepare(self, spec: SandboxSpec) -> None:
         """Wait until it is open, write the files, run the setup."""
@@ -79,6 +83,36 @@ class LocalSandbox:
         self._check()
         with self._watched():
             return self._noted(await run_beside(self._place, self._session, command, timeout, stdin))
+
+    async def mark(self) -> None:
+        """What is there now is what the task is about."""
+        if self._look is not None:
+            await self._look(None)
+
+    async def check(self, command: str) -> ExecResult:
+        """Run standalone, with the programs and libraries of the root, while all else stands still."""
+        if self._look is None:
+            return await self.run_standalone(command)
+        self._check()
+        still = not talks_to_a_process(command)
+        if still:
+            await self._place.porter.enter("stop", {}, []).ended
+        with self._watched():
+            done = await self._trusted(self._look, command)
+        if still:
+            self._place.porter.enter("go_on", {}, [])
+        return done
+
+    async def _trusted(self, look: Callable[[str | None], Awaitable[dict[str, Any]]], command: str) -> ExecResult:
+        ready = await look(command)
+        if ready.get("refused"):
+            return ExecResult(exit_code=None, distrusted=ready["refused"])
+        programs = ready.get("programs")
+        place = self._place if programs is None else _with_programs(self._place, programs)
+        done = self._noted(await run_beside(place, self._session, command, None, None))
+        if programs is None:
+            return done
+        return done.model_copy(update={"distrusted": (await look(command)).get("refused") or None})
 
     @property
     def is_disk_watched(self) -> bool:
@@ -180,6 +214,13 @@ class LocalSandbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _with_programs(place: ProcessPlace, programs: list[str]) -> ProcessPlace:
+    """A place where these programs of the root are found before all others."""
+    path = f"{TRUSTED_PROGRAMS}:{place.environment['PATH']}"
+    shell = f"{TRUSTED_PROGRAMS}/bash" if "bash" in programs else place.shell
+    return place._replace(shell=shell, environment={**place.environment, "PATH": path})
 
 
 async def _feed(sink: int, content: bytes) -> None:

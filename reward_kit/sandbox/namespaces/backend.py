@@ -287,7 +287,15 @@ class NamespacesBackend:
             return held + await self._tree_use(supervisor, key, status.home, most)
 
         workdir = spec.workdir or place.environment["HOME"]
-        sandbox = LocalSandbox(place, workdir, status.opened, end, disk=disk, is_bounded=lambda: status.is_bounded)
+        sandbox = LocalSandbox(
+            place,
+            workdir,
+            status.opened,
+            end,
+            disk=disk,
+            is_bounded=lambda: status.is_bounded,
+            look=lambda condition: supervisor.look(key, condition),
+        )
         self.sandboxes[sandbox] = status
         try:
             await sandbox.prepare(spec)

@@ -36,6 +36,7 @@ from reward_kit.sandbox.linux.syscalls import (
     umount,
 )
 from reward_kit.sandbox.local.porter import IGNORED_BY_PYTHON
+from reward_kit.sandbox.trust import TRUSTED_PROGRAMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,6 +112,12 @@ class MountedFiles:
     def is_bounded(self) -> bool:
         """Whether they are on a disk of their own, and cannot take more than it has."""
         return self._disk is not None
+
+    def written(self) -> list[str]:
+        """Where what is written is found, also when it is mounted here no more."""
+        if self._disk is None:
+            return self.root.uppers
+        return [f"/proc/self/fd/{self._disk.descriptor}/{os.path.basename(upper)}" for upper in self.root.uppers]
 
     def umount(self) -> None:
         """Unmount all of it. What was written stays until it is released, or for good where it has a home."""
@@ -241,7 +248,7 @@ def _make_shared_devices(directory: str) -> None:
     """Make what all sandboxes share in this empty directory, and let nobody write there any more."""
     mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64k")
     make_devices(directory, nodes={"tty": (5, 0)}, links={"core": "/proc/kcore", "ptmx": "pts/ptmx"})
-    for name in ("pts", "shm"):
+    for name in ("pts", "shm", os.path.basename(TRUSTED_PROGRAMS)):
         os.mkdir(os.path.join(directory, name))
     mount("tmpfs", directory, "tmpfs", MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NOEXEC, "")
 

@@ -44,6 +44,7 @@ from reward_kit.sandbox.local.messages import Inbox, send
 from reward_kit.sandbox.namespaces.bubblewrap import Launcher
 from reward_kit.sandbox.namespaces.files import Workshop, remove_home
 from reward_kit.sandbox.namespaces.nursery import Nursery
+from reward_kit.sandbox.namespaces.trusted import Helper, Layers, changes, make_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,6 +167,8 @@ class Supervisor:
                     self._open(request, descriptors[0])
                 case "measure":
                     self._measure(request["sandbox"], DiskUse(*request["most"]))
+                case "look":
+                    self._look(request["sandbox"], request["condition"])
                 case "close":
                     self._close(request["sandbox"], keep=request.get("keep", False))
 
@@ -226,6 +229,10 @@ class Supervisor:
         use = [int(number) for number in os.read(result, 64).split()]
         self.forget(result)
         self.say({"event": "measured", "sandbox": key, "use": use})
+
+    def _look(self, key: int, condition: str | None) -> None:
+        if sandbox := self._given.get(key):
+            sandbox.look(condition)
 
     def _close(self, key: int, *, keep: bool) -> None:
         if sandbox := self._given.get(key):
@@ -313,6 +320,8 @@ class _Sandbox:
         self._bwrap_output = b""
         self._first = 0  # by its number outside
         self._living: dict[str, int] = {}  # by their pidfds
+        self._mark: dict[str, str] = {}
+        self._helper: Helper | None = None
         self._is_mounted = True
         self._made = self._open = self._closing = self._keep = False
 
@@ -427,6 +436,41 @@ class _Sandbox:
         if self.key:
             self._supervisor.say({**event, "sandbox": self.key})
 
+    # ── checking ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def look(self, condition: str | None) -> None:
+        """See to it that a check of this condition can be trusted; None: what is there now is what it may trust.
+
+        Told are the programs that it has to use instead of those that were changed; or what it must not reach, once
+        the check is over and this is asked for again.
+        """
+        assert self._files is not None
+        if self._helper is not None:
+            self._helper.close()  # upon which it says what the check has reached
+            return
+        memory = f"/proc/{self._first}/root/dev/shm"
+        layers = Layers(self.kind["lowers"], self._files.written(), memory)
+        if condition is None:
+            self._mark = changes(layers, setup=True)
+            self._report({"event": "looked"})
+            return
+        plan = make_plan(layers, self._mark, condition)
+        if plan.refused or not plan:
+            self._report({"event": "looked", "refused": plan.refused})
+            return
+        self._helper = Helper(self._first, plan)
+        self._helper_says(self._helper)
+
+    def _helper_says(self, helper: Helper) -> None:
+        def say() -> None:
+            said = helper.said()
+            self._report({"event": "looked", **said})
+            if "programs" not in said:
+                self._helper = None
+                self._supervisor.forget(helper.descriptor)
+
+        self._supervisor.watch(helper.descriptor, say)
+
     # ── closing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def close(self, *, keep: bool = False) -> None:
@@ -435,6 +479,8 @@ class _Sandbox:
             return
         self._closing = True
         self._keep = keep
+        if self._helper is not None:
+            self._helper.close()
         self._kill()
         self._finish()
 

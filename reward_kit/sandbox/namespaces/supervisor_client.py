@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from typing import Any
+from typing import Any, TypeVar
 
 from reward_kit.errors import SandboxError
 from reward_kit.sandbox.linux.disk_use import DiskUse
@@ -14,6 +14,7 @@ from reward_kit.sandbox.local.channel import Channel, start_program
 
 __all__ = ["SandboxStatus", "SupervisorClient"]
 
+_T = TypeVar("_T")
 _START_SECONDS = 30.0
 _CLOSE_SECONDS = 30.0
 _KEEP_SECONDS = 300.0
@@ -34,6 +35,8 @@ class SandboxStatus:
         """Where its files are, once it is open."""
         self.measured: asyncio.Future[DiskUse] | None = None
         """What its files take on disk, while somebody wants to know."""
+        self.looked: asyncio.Future[dict[str, Any]] | None = None
+        """What is said of its programs, while somebody wants to know."""
         self.is_bounded = False
         """Whether its files are on a disk of its own, and cannot take more than it has; once it is open."""
         self.is_wanted = False
@@ -123,6 +126,8 @@ class SupervisorClient:
                 _refuse(sandbox.opened, SandboxError(f"The sandbox could not be opened: {event['reason']}."))
             case "measured" if sandbox and sandbox.measured:
                 _resolve_with(sandbox.measured, DiskUse(*event["use"]))
+            case "looked" if sandbox and sandbox.looked:
+                _resolve_with(sandbox.looked, event)
             case "closed" if sandbox:
                 sandbox.home, sandbox.is_kept = event["home"], event["kept"]
                 _refuse(sandbox.opened, SandboxError("The sandbox ended before it was open. Open another one."))
@@ -153,6 +158,19 @@ class SupervisorClient:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return sandbox.measured.result() if sandbox.measured.done() else DiskUse()
 
+    async def look(self, key: int, condition: str | None) -> dict[str, Any]:
+        """Have a check of this condition made ready, or ended; None: mark what it may trust."""
+        said: dict[str, Any] = {"failed": "the sandbox is gone"}
+        if sandbox := self._sandboxes.get(key):
+            sandbox.looked = self._loop.create_future()
+            self._channel.send({"do": "look", "sandbox": key, "condition": condition})
+            either: list[asyncio.Future[Any]] = [sandbox.looked, sandbox.closed]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            said = sandbox.looked.result() if sandbox.looked.done() else said
+        if "failed" in said:
+            raise SandboxError(f"A check could not be made ready: {said['failed']}. Try again.")
+        return said
+
     async def close(self, key: int) -> None:
         """Close a sandbox and wait until every process in it is dead."""
         sandbox = self._sandboxes.get(key)
@@ -165,7 +183,7 @@ class SupervisorClient:
             raise SandboxError(f"A sandbox did not end in {seconds:g} s: a process in it cannot be killed.")
 
 
-def _resolve_with(future: asyncio.Future[DiskUse], value: DiskUse) -> None:
+def _resolve_with(future: asyncio.Future[_T], value: _T) -> None:
     if not future.done():
         future.set_result(value)
 

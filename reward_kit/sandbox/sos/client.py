@@ -78,6 +78,15 @@ class SosSandbox:
         """Run as a process of its own, in the directory where the shell is."""
         return await self._execute(command, timeout, stdin, standalone=True)
 
+    async def mark(self) -> None:
+        """What is there now is what the task is about."""
+        await self._exec_call({"command": "", "standalone": True, "mark": True}, _CALL_SECONDS)
+
+    async def check(self, command: str) -> ExecResult:
+        """Run standalone there, with what a check may trust."""
+        body = {"command": command, "standalone": True, "check": True, "timeout": self._limits.timeout}
+        return await self._exec_call(body, self._limits.timeout + _GRACE_SECONDS)
+
     async def read(self, path: str) -> bytes:
         """The content of a file, fetched in pieces that no output limit cuts; an OSError where there is none."""
         size = max(3, min(_READ_BYTES, self._limits.output_bytes // 2))

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
-from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec
+from reward_kit.sandbox.contract import Limits, Sandbox, SandboxBackend, SandboxSpec, check_in, mark_in
 from reward_kit.sandbox.sos.protocol import FAILED_TO_PULL, ContractTerms, CreateBody, ExecAnswer, ExecBody
 from reward_kit.sandbox_backends import row_of
 
@@ -353,6 +353,11 @@ class HostedSandbox:
 
     async def _standalone(self, body: ExecBody, timeout: float) -> ExecResult:
         sandbox = self._open_sandbox()
+        if body.mark:
+            await mark_in(sandbox)
+            return ExecResult(exit_code=0)
+        if body.check:
+            return await self._guarded(check_in(sandbox, body.command))
         command = body.command
         if (
             self.terms is None

@@ -65,6 +65,13 @@ class OriginalSosSandbox(SosSandbox):
             return done.model_copy(update={"exit_code": None, "timed_out": True})
         return done
 
+    async def mark(self) -> None:
+        """Nothing can be marked there."""
+
+    async def check(self, command: str) -> ExecResult:
+        """Run standalone: it offers commands, and they use what others have left."""
+        return await self.run_standalone(command)
+
     async def _session_line(self, line: str) -> ExecResult:
         began = time.monotonic()
         done = await self._exec_call({"command": line, "standalone": False}, _SESSION_DEADLINE)

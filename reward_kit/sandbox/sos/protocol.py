@@ -116,6 +116,10 @@ class ExecBody(_Body):
     """Additive: seconds it may take. A client that names them is answered `timed_out`, never with a 504."""
     stdin: Base64Bytes | None = None
     """Additive."""
+    check: bool = False
+    """Additive: run it standalone as a check, with what a check may trust."""
+    mark: bool = False
+    """Additive: run nothing; what the setup has written by now is what the task is about."""
 
 
 class StopBody(_Body):
@@ -139,6 +143,7 @@ class ExecAnswer(_Body):
     wall_seconds: float | None = None
     cpu_seconds: float | None = None
     peak_memory_bytes: int | None = None
+    distrusted: str | None = None
 
     @classmethod
     def of(cls, result: ExecResult) -> ExecAnswer:
@@ -163,6 +168,7 @@ class ExecAnswer(_Body):
             wall_seconds=wall_seconds if self.wall_seconds is None else self.wall_seconds,
             cpu_seconds=self.cpu_seconds,
             peak_memory_bytes=self.peak_memory_bytes,
+            distrusted=self.distrusted,
         )
 
 
