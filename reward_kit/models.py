@@ -355,6 +355,10 @@ class Step(_Value):
     tokens: Tokens | None = None
     tools: list[dict[str, Any]] | None = None
     """The tools that were offered, where they are others than in the step before."""
+    noted: Any = None
+    """What the world noted of its answer beside what it showed, so that the episode can be played again."""
+    opening: dict[str, Any] | None = None
+    """Of the first step: the `state` that the world named as it opened the conversation, and what it `noted`."""
 
 
 class Branch(_Value):

@@ -58,12 +58,24 @@ class ToolRunner:
         """While recorded steps are played again: what each call of this turn returned, by the call's id."""
         self.played_again: Sequence[Message] = ()
         """While recorded steps are played again: all that came back in this turn."""
+        self.noted: Any = None
+        """While recorded steps are played again: what the world noted of this turn."""
+        self.is_played_again = False
+        """Whether this turn is on disk already: then nobody is asked, or paid, again."""
+        self.conversation: Sequence[Message] = ()
+        """All that was said so far, what the model has just said included."""
         self.approve = approve
 
-    def begin_turn(self, recorded: Sequence[Message] = ()) -> None:
-        """Forget the calls of the turn before. `recorded` are the messages of a turn that is played again."""
+    @property
+    def on_record(self) -> tuple[Sequence[Message] | None, Any]:
+        """What `begin_turn` was told, for a runner in another process."""
+        return (self.played_again if self.is_played_again else None), self.noted
+
+    def begin_turn(self, recorded: Sequence[Message] | None = None, noted: Any = None) -> None:
+        """Forget the calls of the turn before. Of a turn that is played again: its messages, and what was noted."""
         self.uses = []
-        self.played_again = recorded
+        self.is_played_again, self.noted = recorded is not None, noted
+        self.played_again = recorded or ()
         self.recorded = {m.tool_call_id: m for m in recorded if m.tool_call_id is not None} if recorded else {}
 
     async def run(self, tools: Sequence[Tool], message: Message) -> list[Message]:

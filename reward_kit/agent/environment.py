@@ -33,7 +33,17 @@ from reward_kit.agent.tools import Tool, tool_of, tools_of
 from reward_kit.errors import ConfigError, EnvironmentFailure, boundary
 from reward_kit.models import Message, Sample
 
-__all__ = ["Answer", "Attached", "Durability", "Environment", "FunctionsWorld", "World", "environment_of", "finished"]
+__all__ = [
+    "Answer",
+    "Attached",
+    "Durability",
+    "Environment",
+    "FunctionsWorld",
+    "World",
+    "environment_of",
+    "finished",
+    "may_block",
+]
 
 T = TypeVar("T")
 
@@ -57,6 +67,9 @@ class Answer:
     """Money that the world spent on the answer, such as on a model that plays the user."""
     cost_is_at_most: bool = False
     """Whether nobody told what a part of that took: it counts with the most that it may have been."""
+    noted: Any = None
+    """What happened beside what is shown and cannot be had again, such as what a model said out of sight: plain data,
+    kept with the answer. When the turn is played again, `runner.noted` holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +145,15 @@ class World:
         """Offer further tools in this world, which somebody else made."""
         self._attached = (*self._attached, attached)
 
-    async def _called(self, method: Callable[[], Any]) -> Any:
-        """What a method returns. A plain `def` of somebody's own runs in a thread, where it holds up nobody."""
-        function: Any = getattr(method, "__func__", method)
-        ours = str(getattr(function, "__module__", "")).startswith("reward_kit.")
-        if ours or self.on_the_loop or inspect.iscoroutinefunction(function):
-            return await finished(method())
-        return await finished(await in_a_thread(method))
+    def take_user(self, user: Any) -> bool:
+        """Whether the world has `user` (`agent.user`) talk by itself; else the user has the last word of each turn."""
+        return False
+
+    async def called(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        """What a method of the world returns. A plain `def` runs in a thread, where it holds up nobody."""
+        if self.on_the_loop or not may_block(method):
+            return await finished(method(*arguments))
+        return await finished(await in_a_thread(method, *arguments))
 
     @property
     def offered(self) -> Sequence[Tool]:
@@ -149,7 +164,7 @@ class World:
 
     async def all_facts(self) -> Any:
         """The world's facts, beside those of what is attached to it."""
-        facts = await self._called(self.facts)
+        facts = await self.called(self.facts)
         if not any(attached.facts for attached in self._attached) or not isinstance(facts, dict):
             return facts
         others = [await finished(attached.facts()) for attached in self._attached if attached.facts is not None]
@@ -158,7 +173,7 @@ class World:
     async def close_all(self) -> None:
         """Close the world, and what is attached to it."""
         try:
-            await self._called(self.close)
+            await self.called(self.close)
         finally:
             for attached in self._attached:
                 if attached.close is not None:
@@ -203,7 +218,7 @@ class _Opening(Environment):
         name = getattr(self.opener, "__qualname__", repr(self.opener))
         with boundary(EnvironmentFailure, f"Opening {name!r}"):
             opener: Any = self.opener
-            if inspect.isclass(opener) or inspect.iscoroutinefunction(opener):
+            if getattr(opener, "on_the_loop", False) or not may_block(opener):
                 opened = opener(sample, **self.params)
             else:
                 opened = await in_a_thread(opener, sample, **self.params)
@@ -265,6 +280,15 @@ class _WithTools(Environment):
 
     async def close(self) -> None:
         await self.inner.close()
+
+
+def may_block(function: Any) -> bool:
+    """Whether calling it runs somebody's code before anything can be awaited: a plain `def`, or a class, not ours."""
+    function = getattr(function, "__func__", function)
+    if inspect.isclass(function):  # what is run is the first `__init__` that somebody wrote
+        function = next((each for cls in function.__mro__ if (each := cls.__dict__.get("__init__"))), function)
+    ours = str(getattr(function, "__module__", "") or "reward_kit.").startswith("reward_kit.")
+    return not ours and not inspect.iscoroutinefunction(function)
 
 
 async def finished(value: Any) -> Any:

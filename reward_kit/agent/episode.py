@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Episodes: a model acts in a world, turn by turn, until the world, the model or a limit ends it.
 
-    open a world ──▶ what it shows ──▶ the model speaks ══▶ on disk ──▶ the world answers ══▶ on disk ──▶ …
+    open a world ──▶ what it shows ══▶ on disk ──▶ the model speaks ══▶ on disk ──▶ the world answers ══▶ on disk ──▶ …
 
-An episode that was interrupted goes on where it stood: its recorded turns are played again in a fresh world, without
-asking the model, and what the world answers must be what it answered before. Going on after a crash, trying again with
-a fresh world, branching off an old episode and opening a world for a reward are this one operation.
+An episode that was interrupted goes on where it stood: it is played again in a fresh world, without asking the model or
+a user, and what the world shows at its start and answers must be what it showed and answered before. Going on after a
+crash, trying again with a fresh world, branching off an old episode and opening a world for a reward are this one
+operation.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import asyncio
 import base64
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reward_kit.agent.branching import Branches, Leaving
@@ -29,8 +30,8 @@ from reward_kit.agent.recorded import (
     completion_from,
     difference,
     messages_from,
+    recording_of_rollout,
     reply_fields,
-    turns_of_rollout,
 )
 from reward_kit.agent.transcript import Limits, Transcript, was_cut_off
 from reward_kit.agent.watch import EpisodeWatch
@@ -40,7 +41,7 @@ from reward_kit.errors import EnvironmentFailure, ItemError, ReplayError, Storag
 from reward_kit.generation.client import ModelClient
 from reward_kit.models import Branch, Completion, Ended, Failure, Message, Rollout, Sample
 from reward_kit.redaction import without_secrets
-from reward_kit.storage.turn_journal import RecordedTurn, Turns
+from reward_kit.storage.turn_journal import RecordedTurn, Recording, Turns
 from reward_kit.utils.clock import now_to_the_millisecond
 
 __all__ = ["Episodes", "replayed"]
@@ -118,53 +119,54 @@ class Episodes:
 
     async def _play(self, sample: Sample, draw: int, leaving: Leaving | None) -> Rollout:
         setting = self._setting
-        shared = [] if leaving is None else turns_of_rollout(leaving.parent, leaving.step)
-        branch = None if leaving is None else Branch(response_index=leaving.parent.response_index, step=leaving.step)
-        on_disk = self._on_disk(sample, draw)
-        recorded = [*shared, *on_disk]
-        paid = Paid(setting.price)
-        paid.count_before(self._known(sample.id, draw), on_disk, len(shared))
+        recorded = self._on_disk(sample, draw) or Recording(None, [])
+        paid, shared, branch = Paid(setting.price), 0, None
+        paid.count_before(self._known(sample.id, draw), recorded, 0 if leaving is None else leaving.step)
+        if leaving is None and recorded.opening is None:
+            recorded = Recording(None, [])  # its line is damaged: whether the turns follow from another cannot be told
+        elif leaving is not None:
+            parent, shared = recording_of_rollout(leaving.parent, leaving.step), leaving.step
+            recorded = Recording(parent.opening, [*parent.turns, *recorded.turns])
+            branch = Branch(response_index=leaving.parent.response_index, step=leaving.step)
         self.watch.in_flight += 1
         try:
             attempts = setting.config.world_retries + 1
             while True:
                 attempts -= 1
-                episode = _Episode(setting, sample, draw, recorded, len(shared), branch, paid)
+                episode = _Episode(setting, sample, draw, recorded, shared, branch, paid)
                 try:
                     return await episode.run()
                 except ItemError as failure:
                     if isinstance(failure, EnvironmentFailure):
                         paid.count_money(failure.cost, at_most=failure.cost_is_at_most)
                     # A world that failed while turns were played again has not reached the last of them.
-                    recorded = max(recorded, episode.so_far, key=len)
+                    recorded = max(recorded, episode.recording, key=_how_far)
                     if not (attempts and failure.retryable and isinstance(failure, EnvironmentFailure)):
                         return episode.failed(Failure.of(failure, "generate"))
         finally:
             self.watch.in_flight -= 1
 
-    def _on_disk(self, sample: Sample, draw: int) -> list[RecordedTurn]:
-        """The turns of an episode that was interrupted, where there are any."""
+    def _on_disk(self, sample: Sample, draw: int) -> Recording | None:
+        """An episode that was interrupted, where there is one."""
         journal = self._setting.journal
-        turns = [] if journal is None else journal.turns_of(sample.id, draw)
-        if turns and turns[0].reply.get("sample") not in (None, content_digest(sample)):
+        found = None if journal is None else journal.recording_of(sample.id, draw)
+        begun = {} if found is None else found.opening or found.turns[0].reply
+        if begun.get("sample") not in (None, content_digest(sample)):
             raise StorageError(
                 f"Sample {sample.id!r} has changed since its episode was started: its prompt, ground truth or columns "
                 "are different. Restore the dataset, or choose another `output.output_dir`."
             )
-        return turns
+        return found
 
 
 class _Episode:
     """One attempt at an episode, in one world."""
 
     def __init__(
-        self, setting: _Setting, sample: Sample, draw: int, recorded: Sequence[RecordedTurn], shared: int,
+        self, setting: _Setting, sample: Sample, draw: int, recorded: Recording, shared: int,
         branch: Branch | None, paid: Paid | None = None,
     ) -> None:  # fmt: skip
-        """`recorded` are the turns to begin with; the first `shared` of them are another episode's.
-
-        `paid` has what was paid before.
-        """
+        """`recorded` is what to begin with; its first `shared` turns are another episode's. `paid`: before this."""
         self._setting, self._sample, self._draw = setting, sample, draw
         self._recorded, self._shared, self._branch = recorded, shared, branch
         self._transcript = Transcript(sample, setting.price)
@@ -173,6 +175,7 @@ class _Episode:
         self._tools: list[dict[str, Any]] = []
         self.so_far: list[RecordedTurn] = []
         """The turns that this attempt has made or played again."""
+        self._opening: dict[str, Any] | None = None
 
     async def run(self) -> Rollout:
         """Play to the end."""
@@ -196,14 +199,11 @@ class _Episode:
 
     async def begin(self, world: World) -> Ended | None:
         """Open the conversation, and play the recorded turns again; how the episode ended, where it had."""
-        config = self._setting.config
-        self._durability = config.durability or world.durability
-        self._transcript.open(as_answer(await ask_world(config, "start", world.start)))
+        self._durability = self._setting.config.durability or world.durability
         if self._durability == "restart" and not self._shared:
-            return None
-        restored = await self._restored(world)
-        ended: Ended | None = None
-        for turn in self._recorded:
+            self._recorded = Recording(None, [])
+        restored, ended = await self._opened(world)
+        for turn in self._recorded.turns:
             if ended is not None:
                 raise self._differs("the episode was over before")
             completion = completion_from(turn.reply)
@@ -216,13 +216,58 @@ class _Episode:
                 ended = await self._answered(world, completion, turn.answer)
         return ended
 
-    async def _restored(self, world: World) -> bool:
-        """Whether the world could be put where it was from a snapshot, without playing its turns again."""
-        answered = [turn.answer for turn in self._recorded if turn.answer is not None]
-        state = answered[-1].get("snapshot") if answered and self._durability == "snapshot" else None
+    async def _opened(self, world: World) -> tuple[bool, Ended | None]:
+        """Have the world begin. Whether a snapshot put it where it was, and how the episode ended, where it had."""
+        config, runner, known = self._setting.config, world.runner, self._recorded.opening
+        before = None if known is None else messages_from(known)
+        runner.conversation = self._transcript.conversation
+        runner.begin_turn(before, None if known is None else known.get("noted"))
+        opening = as_answer(await ask_world(config, "start", world.start))
+        state = self._last_snapshot()
         if state is not None:
-            await ask_world(self._setting.config, "restore", world.restore, base64.b64decode(state))
-        return state is not None
+            await ask_world(config, "restore", world.restore, base64.b64decode(state))
+        if known is None:
+            self._paid.count_answer(opening)
+            await self._keep_opening(world, opening)
+        else:
+            how = None if state is not None else difference(opening, known, before or (), is_opening=True)
+            if how is not None:
+                raise self._differs(how)
+            self._opening, opening = known, replace(answer_from(known)[0], done=opening.done)
+        self._transcript.open(opening)
+        return state is not None, "done" if opening.done else None
+
+    def _last_snapshot(self) -> str | None:
+        """The last state of the world that is on disk, where it can be put there without playing its turns again."""
+        if self._durability != "snapshot":
+            return None
+        answered = [turn.answer for turn in self._recorded.turns if turn.answer is not None]
+        last = answered[-1] if answered else self._recorded.opening
+        return None if last is None else last.get("snapshot")
+
+    async def _keep_opening(self, world: World, opening: Answer) -> None:
+        """Have on disk what the world began with, before anything is asked of it."""
+        self._opening = answer_fields(opening, ())
+        journal = self._setting.journal
+        if journal is None or self._shared:
+            return
+        state = await self._snapshot_of(world)
+        journal.put_opening(
+            self._sample.id, self._draw, {**self._opening, **state, "sample": content_digest(self._sample)}
+        )
+        if opening.messages or opening.noted is not None or state:
+            await journal.on_disk()
+
+    async def _snapshot_of(self, world: World) -> dict[str, str]:
+        """The state of the world, as the journal holds it, where it is to be put there again."""
+        if self._durability != "snapshot":
+            return {}
+        state = await ask_world(self._setting.config, "snapshot", world.snapshot)
+        if not isinstance(state, bytes):
+            raise EnvironmentFailure(
+                f"The world's 'snapshot' gave a {type(state).__name__}. Return bytes.", retryable=False
+            )
+        return {"snapshot": base64.b64encode(state).decode()}
 
     def _take(self, message: Message, recorded: Mapping[str, Any]) -> Ended | None:
         """Go on as if the world had just given the recorded answer."""
@@ -257,7 +302,7 @@ class _Episode:
     async def _keep_reply(self, completion: Completion) -> None:
         """Have what was paid for on disk before anything is done with it."""
         fields = reply_fields(completion)
-        if len(self.so_far) == self._shared:
+        if self._shared and len(self.so_far) == self._shared:  # its opening is the other episode's
             fields["sample"] = content_digest(self._sample)
         if self._tools != self._transcript.tools:
             fields["tools"] = self._tools
@@ -273,15 +318,15 @@ class _Episode:
     ) -> Ended | None:
         """Have the world answer what the model said; where the answer is `recorded`, it must be the same."""
         setting, runner = self._setting, world.runner
-        before = [] if recorded is None else messages_from(recorded)
-        runner.begin_turn(before)
+        before = None if recorded is None else messages_from(recorded)
+        runner.begin_turn(before, None if recorded is None else recorded.get("noted"))
         answer = as_answer(await ask_world(setting.config, "answer", world.answer, completion.message))
         self._paid.count_answer(answer)
         setting.watch.turns += 1
         setting.watch.tool_calls += len(runner.uses)
         setting.watch.tool_errors += sum(use.error is not None for use in runner.uses)
         if recorded is not None:
-            if (how := difference(answer, recorded, before)) is not None:
+            if (how := difference(answer, recorded, before or ())) is not None:
                 raise self._differs(how)
             return self._take(completion.message, {**recorded, "done": answer.done})
         self._transcript.answer(answer, runner.uses)
@@ -289,14 +334,7 @@ class _Episode:
         return setting.limits.end_of(completion.message, answer)
 
     async def _keep_answer(self, world: World, answer: Answer) -> None:
-        fields = answer_fields(answer, world.runner.uses)
-        if self._durability == "snapshot" and not answer.done:
-            state = await ask_world(self._setting.config, "snapshot", world.snapshot)
-            if not isinstance(state, bytes):
-                raise EnvironmentFailure(
-                    f"The world's 'snapshot' gave a {type(state).__name__}. Return bytes.", retryable=False
-                )
-            fields["snapshot"] = base64.b64encode(state).decode()
+        fields = answer_fields(answer, world.runner.uses) | await self._snapshot_of(world)
         self.so_far[-1] = self.so_far[-1]._replace(answer=fields)
         journal = self._setting.journal
         if journal is not None:
@@ -308,10 +346,16 @@ class _Episode:
         """The number of the present turn in the journal, which does not repeat the turns of another episode."""
         return len(self.so_far) - 1 - self._shared
 
+    @property
+    def recording(self) -> Recording:
+        """This attempt as far as it came."""
+        return Recording(self._opening, self.so_far)
+
     def _differs(self, how: str) -> ReplayError:
+        where = f"in turn {len(self.so_far) - 1}" if self.so_far else "at its start"
         return ReplayError(
-            f"Episode {self._draw} of sample {self._sample.id!r} gave other results when it was played again, in turn "
-            f"{len(self.so_far) - 1}: {how}. Make the world give the same results for the same calls, or set "
+            f"Episode {self._draw} of sample {self._sample.id!r} gave other results when it was played again, {where}: "
+            f"{how}. Make the world give the same results for the same calls, or set "
             "`agent.durability=restart`; then run again with `retry_failed`."
         )
 
@@ -352,11 +396,16 @@ async def replayed(environment: Environment, rollout: Rollout, config: AgentConf
     Where the world does something else than is recorded, a `ReplayError`: there is nothing to judge then.
     """
     setting = _Setting(environment, config, Limits(config))
-    recorded = turns_of_rollout(rollout)
+    recorded = recording_of_rollout(rollout)
     async with open_world(environment, rollout.sample, config, draw=rollout.response_index) as world:
-        episode = _Episode(setting, rollout.sample, rollout.response_index, recorded, len(recorded), None)
+        episode = _Episode(setting, rollout.sample, rollout.response_index, recorded, len(recorded.turns), None)
         await episode.begin(world)
         yield world
+
+
+def _how_far(recording: Recording) -> tuple[int, bool]:
+    """How much of an episode a recording has."""
+    return len(recording.turns), recording.opening is not None
 
 
 def _with_call_ids(message: Message, turn: int) -> Message:

@@ -14,6 +14,7 @@ import socket
 import sys
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from reward_kit.agent.calls import ToolRunner, text_of
@@ -123,16 +124,18 @@ class HostedWorld:
         self._attached = self.world._attached
         return self.world.durability
 
-    async def _start(self, draw: int) -> Any:
+    async def _start(self, draw: int, on_record: tuple[Sequence[Message] | None, Any]) -> Any:
         self.world.draw = draw
+        self.world.runner.begin_turn(*on_record)
         return _plain(await finished(self.world.start()))
 
     async def _answer(
-        self, message: Message, recorded: Sequence[Message], needs_approval: bool, attached: Sequence[dict[str, Any]]
-    ) -> Any:
+        self, message: Message, on_record: tuple[Sequence[Message] | None, Any], needs_approval: bool,
+        attached: Sequence[dict[str, Any]],
+    ) -> Any:  # fmt: skip
         self.world._attached = (*self._attached, Attached([self._of_parent(**tool) for tool in attached]))
         self.world.runner = runner = ToolRunner(self._approval if needs_approval else None)
-        runner.begin_turn(recorded)
+        runner.begin_turn(*on_record)
         answer = _plain(await finished(self.world.answer(message)))
         return answer, runner.uses
 
@@ -205,7 +208,7 @@ def _plain(value: Any) -> Any:
     """What a world said, as plain data: text and messages, in an answer or bare."""
     if isinstance(value, Answer):
         messages = [_plain_message(each) for each in value.messages]
-        return Answer(messages, value.reward, value.done, value.state, value.cost, value.cost_is_at_most)
+        return replace(value, messages=messages)
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Message | dict):

@@ -6,13 +6,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from inspect import iscoroutinefunction
 from math import isfinite
 from typing import Any
 
 from reward_kit.agent.blocking import in_a_thread
 from reward_kit.agent.calls import Approval, ToolRunner
-from reward_kit.agent.environment import Answer, Environment, World
+from reward_kit.agent.environment import Answer, Environment, World, may_block
 from reward_kit.config_models import AgentConfig
 from reward_kit.errors import EnvironmentFailure, ItemError, boundary
 from reward_kit.models import Message, Sample
@@ -49,7 +48,7 @@ async def ask_world(config: AgentConfig, what: str, method: Callable[..., Any], 
     with boundary(EnvironmentFailure, f"The world's {what!r}"):
         try:
             async with asyncio.timeout(config.world_timeout) as limit:
-                if _may_block(method):
+                if may_block(method) and not getattr(getattr(method, "__self__", None), "on_the_loop", False):
                     value = await in_a_thread(method, *arguments)
                 else:
                     value = method(*arguments)
@@ -61,14 +60,6 @@ async def ask_world(config: AgentConfig, what: str, method: Callable[..., Any], 
                 f"The world's {what!r} did not come back within {config.world_timeout:g} seconds. "
                 "Raise `agent.world_timeout` if it needs longer."
             ) from error
-
-
-def _may_block(method: Callable[..., Any]) -> bool:
-    """Whether calling it runs somebody's code before anything can be awaited: a plain `def` that is not ours."""
-    function: Any = getattr(method, "__func__", method)
-    if getattr(getattr(method, "__self__", None), "on_the_loop", False):
-        return False
-    return not iscoroutinefunction(function) and not str(getattr(function, "__module__", "")).startswith("reward_kit.")
 
 
 async def facts_of(world: World, config: AgentConfig) -> dict[str, Any]:

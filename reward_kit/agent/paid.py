@@ -7,15 +7,13 @@ another one, and a request that came to nothing were paid for all the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from reward_kit.agent.environment import Answer
 from reward_kit.agent.recorded import answer_from, completion_from
 from reward_kit.config_models import Price
 from reward_kit.generation.prices import spending
 from reward_kit.generation.usage import summed, used_by
 from reward_kit.models import Completion, Failure, Rollout, Usage
-from reward_kit.storage.turn_journal import RecordedTurn
+from reward_kit.storage.turn_journal import Recording
 
 __all__ = ["Paid"]
 
@@ -34,8 +32,8 @@ class Paid:
         """The tokens of all replies together."""
         return summed(self._used)
 
-    def count_before(self, failed: Rollout | None, turns: Sequence[RecordedTurn], shared: int) -> None:
-        """What earlier entries paid: as the rollout that `failed` says, and for `turns` that were recorded since.
+    def count_before(self, failed: Rollout | None, recorded: Recording, shared: int) -> None:
+        """What earlier entries paid: as the rollout that `failed` says, and for turns that were recorded since.
 
         The first `shared` turns of the rollout are another episode's.
         """
@@ -44,7 +42,9 @@ class Paid:
             told = sum(turn.role == "assistant" for turn in failed.turns) - shared
             self._used += [] if failed.usage is None else [failed.usage]
             self.cost = failed.cost
-        for turn in turns[max(0, told) :]:
+        elif recorded.opening is not None:
+            self.count_answer(answer_from(recorded.opening)[0])
+        for turn in recorded.turns[max(0, told) :]:
             self.count(completion_from(turn.reply))
             if turn.answer is not None:
                 self.count_answer(answer_from(turn.answer)[0])

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reward_kit.agent.environment import Answer
-from reward_kit.models import Completion, Message, Rollout, Tokens, ToolUse
-from reward_kit.storage.turn_journal import RecordedTurn
+from reward_kit.models import Completion, Message, Rollout, Step, Tokens, ToolUse
+from reward_kit.storage.turn_journal import RecordedTurn, Recording
 
 __all__ = [
     "answer_fields",
@@ -16,8 +16,8 @@ __all__ = [
     "completion_from",
     "difference",
     "messages_from",
+    "recording_of_rollout",
     "reply_fields",
-    "turns_of_rollout",
     "with_whole_prompts",
 ]
 
@@ -42,6 +42,7 @@ def answer_fields(answer: Answer, uses: Sequence[ToolUse]) -> dict[str, Any]:
         "messages": messages, "reward": answer.reward, "done": answer.done, "state": answer.state, "calls": list(uses),
         **({"cost": answer.cost} if answer.cost else {}),
         **({"cost_is_at_most": True} if answer.cost_is_at_most else {}),
+        **({} if answer.noted is None else {"noted": answer.noted}),
     }  # fmt: skip
 
 
@@ -50,7 +51,7 @@ def answer_from(fields: Mapping[str, Any]) -> tuple[Answer, list[ToolUse]]:
     uses = [use if isinstance(use, ToolUse) else ToolUse.model_validate(use) for use in fields["calls"]]
     answer = Answer(
         messages_from(fields), fields["reward"], bool(fields["done"]), fields["state"],
-        fields.get("cost", 0.0), fields.get("cost_is_at_most", False),
+        fields.get("cost", 0.0), fields.get("cost_is_at_most", False), fields.get("noted"),
     )  # fmt: skip
     return answer, uses
 
@@ -60,9 +61,16 @@ def messages_from(fields: Mapping[str, Any]) -> list[Message]:
     return [_message(message) for message in fields["messages"]]
 
 
-def turns_of_rollout(rollout: Rollout, steps: int | None = None) -> list[RecordedTurn]:
-    """The turns of a finished episode, or the first `steps` of them, as they were recorded while it was played."""
+def recording_of_rollout(rollout: Rollout, steps: int | None = None) -> Recording:
+    """A finished episode, or the first `steps` of it, as it was recorded while it was played."""
     played = rollout.steps or []
+    shown = rollout.turns[: played[0].turn] if played else rollout.turns
+    known = (played[0].opening if played else None) or {}
+    opening = {"messages": [_plain(message) for message in shown], "reward": None, "done": None, "calls": []}
+    return Recording({**opening, "state": None, **known}, _turns_of(rollout, played, steps))
+
+
+def _turns_of(rollout: Rollout, played: Sequence[Step], steps: int | None) -> list[RecordedTurn]:
     tokens = [*with_whole_prompts(step.tokens for step in played)]
     found: list[RecordedTurn] = []
     for number, step in enumerate(played[:steps]):
@@ -79,6 +87,7 @@ def turns_of_rollout(rollout: Rollout, steps: int | None = None) -> list[Recorde
             "done": False if following is not None else _was_done(rollout),
             "state": None if following is None else following.state,
             "calls": step.calls,
+            "noted": step.noted,
         }
         found.append(RecordedTurn(reply, answer))
     return found
@@ -101,13 +110,17 @@ def _was_done(rollout: Rollout) -> bool | None:
     return None if rollout.ended == "stopped" else rollout.ended in {"done", "answered"}
 
 
-def difference(answer: Answer, recorded: Mapping[str, Any], before: Sequence[Message]) -> str | None:
+def difference(
+    answer: Answer, recorded: Mapping[str, Any], before: Sequence[Message], *, is_opening: bool = False
+) -> str | None:
     """How an answer differs from the recorded one, whose messages are `before`; None where it does not."""
     for new, old in zip(answer.messages, before, strict=False):
         if (new.role, new.content, new.tool_call_id) != (old.role, old.content, old.tool_call_id):
             return _contrast(new, old)
     if len(answer.messages) != len(before):
         return f"{len(answer.messages)} messages came back, and {len(before)} are recorded"
+    if recorded["state"] is not None and is_opening and answer.state != recorded["state"]:
+        return f"the state was {answer.state!r}, and {recorded['state']!r} is recorded"
     if answer.reward != recorded["reward"]:
         return f"the reward was {answer.reward}, and {recorded['reward']} is recorded"
     if recorded["done"] is not None and answer.done != recorded["done"]:

@@ -50,6 +50,7 @@ class Transcript:
         """The tools that the model was offered last."""
         self._new_tools: list[dict[str, Any]] | None = None
         self._token_ids: list[int] = []
+        self._opening: dict[str, Any] = {}
 
     @property
     def turns(self) -> list[Message]:
@@ -67,6 +68,8 @@ class Transcript:
             self.conversation += answer.messages
             self._shown = [*self._shown, *answer.messages]
         self._state = answer.state
+        told = {"state": answer.state, "noted": answer.noted}
+        self._opening = {name: value for name, value in told.items() if value is not None}
 
     def reply(self, completion: Completion, tools: list[dict[str, Any]] | None = None) -> None:
         """The model has spoken, having been offered other `tools` than before, where some are given."""
@@ -99,6 +102,8 @@ class Transcript:
                 cached=completion.cached,
                 tokens=self._new_tokens(completion.tokens),
                 tools=self._new_tools,
+                noted=answer.noted,
+                opening=None if self.steps else self._opening or None,
             )
         )
         self._pending = None

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from reward_kit.agent.calls import ToolRunner
-from reward_kit.agent.environment import Answer, Durability, Environment, World, finished
+from reward_kit.agent.environment import Answer, Durability, Environment, World
 from reward_kit.agent.open_world import as_answer
 from reward_kit.agent.tools import Tool
 from reward_kit.config_models import Price, Sampling
@@ -17,7 +18,7 @@ from reward_kit.generation.prices import spending
 from reward_kit.generation.usage import used_by
 from reward_kit.models import Failure, Message, Sample
 
-__all__ = ["ModelUser", "ScriptedUser", "Spoken", "User", "WithUser"]
+__all__ = ["Acted", "ModelUser", "ScriptedUser", "Spoken", "User", "WithUser"]
 
 
 class Spoken(NamedTuple):
@@ -31,11 +32,25 @@ class Spoken(NamedTuple):
     cost_is_at_most: bool = False
 
 
+class Acted(NamedTuple):
+    """What a user that has tools does next."""
+
+    message: Message
+    cost: float = 0.0
+    cost_is_at_most: bool = False
+
+
 class User(Protocol):
     """Whoever answers the model in an episode."""
 
     async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Spoken:
         """What the user says after `conversation`, in which the user and the model have spoken."""
+        ...
+
+    async def act(
+        self, sample: Sample, conversation: Sequence[Message], draw: int, tools: Sequence[dict[str, Any]]
+    ) -> Acted:
+        """What a user with `tools` does next: calls or words."""
         ...
 
 
@@ -62,6 +77,13 @@ class ScriptedUser:
         said = sum(message.role == "user" for message in conversation) - asked
         return Spoken(str(script[said]), leaves=False) if said < len(script) else Spoken(None)
 
+    async def act(
+        self, sample: Sample, conversation: Sequence[Message], draw: int, tools: Sequence[dict[str, Any]]
+    ) -> Acted:
+        """The next turn of the script; a script calls no tools. After its end the user leaves."""
+        text = (await self.speak(sample, conversation, draw)).text
+        return Acted(Message(role="user", content="###STOP###" if text is None else text))
+
 
 class ModelUser:
     """A model that plays the user. It sees what the user would see: no system prompt and no tool of the agent."""
@@ -83,11 +105,22 @@ class ModelUser:
 
     async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Spoken:
         """What the model says in the user's place."""
+        acted = await self.act(sample, _spoken(conversation), draw, ())
+        text = acted.message.text
+        return Spoken(text, self.is_last(text), acted.cost, acted.cost_is_at_most)
+
+    async def act(
+        self, sample: Sample, conversation: Sequence[Message], draw: int, tools: Sequence[dict[str, Any]]
+    ) -> Acted:
+        """What the model does in the user's place."""
         known: Mapping[str, Any] = {**sample.columns, "ground_truth": sample.ground_truth, "id": sample.id}
         prompt = Message(role="system", content=self._prompt_for(sample.id, known))
-        turned = [prompt, *map(_turned, _spoken(conversation))]
         (reply,) = await self._client.generate(
-            turned, draws=(draw,), sampling=self._sampling, sample_id=f"{sample.id}/user"
+            [prompt, *map(_turned, conversation)],
+            draws=(draw,),
+            sampling=self._sampling,
+            tools=[*tools] or None,
+            sample_id=f"{sample.id}/user",
         )
         used = used_by(reply)
         cost, at_most = spending(used, self._price) or 0.0, any(usage.at_most for usage in used)
@@ -97,7 +130,8 @@ class ModelUser:
             )
             failure.cost, failure.cost_is_at_most = cost, at_most
             raise failure
-        return Spoken(reply.message.text, self.is_last(reply.message.text), cost, at_most)
+        said = reply.message
+        return Acted(Message(role="user", content=said.content, tool_calls=said.tool_calls), cost, at_most)
 
     def _prompt_for(self, sample_id: str, known: Mapping[str, Any]) -> str:
         from jinja2 import TemplateError
@@ -122,7 +156,12 @@ def _spoken(conversation: Sequence[Message]) -> list[Message]:
 
 
 def _turned(message: Message) -> Message:
-    return Message(role="assistant" if message.role == "user" else "user", content=message.text)
+    """A message as the other side sees it. The results of the user's own calls are shown as they are."""
+    if message.role == "tool":
+        return message
+    if message.role == "user":
+        return Message(role="assistant", content=message.content, tool_calls=message.tool_calls)
+    return Message(role="user", content=message.text)
 
 
 class WithUser(Environment):
@@ -134,7 +173,8 @@ class WithUser(Environment):
 
     async def open(self, sample: Sample) -> World:
         """A world of the inner environment, with the user in it."""
-        return _UserWorld(await self._inner.open(sample), self._user, sample)
+        world = await self._inner.open(sample)
+        return world if world.take_user(self._user) else _UserWorld(world, self._user, sample)
 
     async def close(self) -> None:
         """Close the inner environment."""
@@ -142,11 +182,10 @@ class WithUser(Environment):
 
 
 class _UserWorld(World):
-    """A world with a user in it. All but the last word is the inner world's."""
+    """A world with a user in it. All but the last word is the inner world's, and so is all that changes."""
 
     def __init__(self, inner: World, user: User, sample: Sample) -> None:
         self._inner, self._user, self._sample = inner, user, sample
-        self._conversation: list[Message] = [*sample.messages]
 
     @property
     def durability(self) -> Durability:  # type: ignore[override]  # the inner world's, which may differ by world
@@ -164,24 +203,20 @@ class _UserWorld(World):
     def runner(self, runner: ToolRunner) -> None:
         self._inner.runner = runner
 
-    async def start(self) -> Answer:
+    async def start(self) -> Any:
         self._inner.draw = self.draw
-        opening = as_answer(await finished(self._inner.start()))
-        self._conversation += opening.messages
-        return opening
+        return await self._inner.called(self._inner.start)
 
     async def answer(self, message: Message) -> Answer:
-        answer = as_answer(await finished(self._inner.answer(message)))
-        self._conversation += [message, *answer.messages]
+        answer = as_answer(await self._inner.called(self._inner.answer, message))
         if not answer.done or message.tool_calls or answer.messages:
             return answer
         spoken = await self._spoken()
         if spoken.text is None:
             return answer
         said = Message(role="user", content=spoken.text)
-        self._conversation.append(said)
         cost, at_most = answer.cost + spoken.cost, answer.cost_is_at_most or spoken.cost_is_at_most
-        return Answer([said], answer.reward, spoken.leaves, answer.state, cost, at_most)
+        return replace(answer, messages=[said], done=spoken.leaves, cost=cost, cost_is_at_most=at_most)
 
     async def _spoken(self) -> Spoken:
         """What the user says; of a turn that is played again, what was said then."""
@@ -189,16 +224,16 @@ class _UserWorld(World):
         if recorded and recorded[-1].role == "user" and isinstance(self._user, ModelUser):
             text = recorded[-1].text
             return Spoken(text, leaves=self._user.is_last(text))
-        return await self._user.speak(self._sample, self._conversation, self.draw)
+        return await self._user.speak(self._sample, self.runner.conversation, self.draw)
 
-    def facts(self) -> Any:
-        return self._inner.all_facts()
+    async def facts(self) -> Any:
+        return await self._inner.all_facts()
 
-    def close(self) -> Any:
-        return self._inner.close_all()
+    async def close(self) -> None:
+        await self._inner.close_all()
 
-    def snapshot(self) -> Any:
-        return self._inner.snapshot()
+    async def snapshot(self) -> Any:
+        return await self._inner.called(self._inner.snapshot)
 
-    def restore(self, state: bytes) -> Any:
-        return self._inner.restore(state)
+    async def restore(self, state: bytes) -> Any:
+        return await self._inner.called(self._inner.restore, state)

@@ -349,14 +349,14 @@ class WorldInWorker(World):
 
     async def start(self) -> Any:
         """What the world begins with."""
-        return await self._ask("start", self.draw)
+        return await self._ask("start", self.draw, self.runner.on_record)
 
     async def answer(self, message: Message) -> Answer | Any:
         """What comes back; the tool calls run in the other process."""
         runner = self.runner
         attached = [described(tool) for added in self._attached for tool in added.tools]
         needs_approval = runner.approve is not None
-        answer, uses = await self._ask("answer", message, list(runner.played_again), needs_approval, attached)
+        answer, uses = await self._ask("answer", message, runner.on_record, needs_approval, attached)
         runner.uses += uses
         return answer
 

@@ -787,7 +787,8 @@ def _end_turns(turns: TurnJournal | None, rollouts: Journal) -> Usage | None:
     if turns is None:
         return None
     index = rollouts.index()
-    left = [*turns.unfinished(lambda sample_id, draw: index.status(sample_id, draw) is not None)]
+    recordings = turns.unfinished(lambda sample_id, draw: index.status(sample_id, draw) is not None)
+    left = [turn for recording in recordings for turn in recording.turns]
     turns.drop(_has_ended(rollouts))
     replies = (Completion.model_validate(turn.reply | {"message": {"role": "assistant"}}) for turn in left)
     return summed(usage for reply in replies for usage in used_by(reply))

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`episodes.jsonl`: the turns of episodes that are not finished yet, so that none is played, or paid for, twice.
 
+    {"schema":2,"id":"…","response_index":0,"turn":0,"opening":{…},"check":"…"}   what the world began with
     {"schema":2,"id":"…","response_index":0,"turn":3,"reply":{…},"check":"…"}     what the model said
     {"schema":2,"id":"…","response_index":0,"turn":3,"answer":{…},"check":"…"}    what came back from the world
 
-A reply is on disk before its tools are run, and an answer before the next request is sent. Where a turn occurs twice,
-an episode was begun again there: the later lines hold, and all that came after the earlier one is void. When an episode
-is finished, its rollout has all of this; its turns are dropped when the run ends.
+An opening is on disk before the model is asked, a reply before its tools are run, and an answer before the next request
+is sent. Where one of them occurs twice, an episode was begun again there: the later lines hold, and all that came after
+the earlier one is void. When an episode is finished, its rollout has all of this; its turns are dropped when the run
+ends.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self, cast
 
 from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
@@ -25,13 +27,13 @@ from reward_kit.utils import exact_json
 from reward_kit.utils.batcher import Batcher
 from reward_kit.utils.checksums import check_line, sealed_line
 
-__all__ = ["EPISODES", "RecordedTurn", "TurnJournal", "Turns", "turn_line"]
+__all__ = ["EPISODES", "RecordedTurn", "Recording", "TurnJournal", "Turns", "turn_line"]
 
 EPISODES = "episodes.jsonl"
 """The name of the file in a run directory."""
 
 _HEAD = re.compile(
-    rb'\{"schema":\d+,"id":("[^"\\]*(?:\\.[^"\\]*)*"),"response_index":(\d+),"turn":(\d+),"(reply|answer)":'
+    rb'\{"schema":\d+,"id":("[^"\\]*(?:\\.[^"\\]*)*"),"response_index":(\d+),"turn":(\d+),"(opening|reply|answer)":'
 )
 
 
@@ -43,8 +45,20 @@ class RecordedTurn(NamedTuple):
     """None where the run ended before the world had answered."""
 
 
+class Recording(NamedTuple):
+    """An episode as far as it is on disk."""
+
+    opening: dict[str, Any] | None
+    """What the world began with; None where that is not known."""
+    turns: list[RecordedTurn]
+
+
 class Turns(Protocol):
     """Where an episode keeps its turns: this file, or what stands for it in another process."""
+
+    def put_opening(self, sample_id: str, draw: int, opening: Mapping[str, Any]) -> None:
+        """Note what the world began with: the episode begins, or begins again."""
+        ...
 
     def put_reply(self, sample_id: str, draw: int, turn: int, reply: Mapping[str, Any]) -> None:
         """Note what the model said."""
@@ -58,14 +72,14 @@ class Turns(Protocol):
         """Come back when all that was put is on disk."""
         ...
 
-    def turns_of(self, sample_id: str, draw: int) -> list[RecordedTurn]:
-        """The turns of an episode that was interrupted."""
+    def recording_of(self, sample_id: str, draw: int) -> Recording | None:
+        """An episode that was interrupted, as far as it came; None where it has not begun."""
         ...
 
 
 class _Place(NamedTuple):
     turn: int
-    is_reply: bool
+    what: Literal["opening", "reply", "answer"]
     offset: int
     length: int
 
@@ -96,6 +110,10 @@ class TurnJournal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def put_opening(self, sample_id: str, draw: int, opening: Mapping[str, Any]) -> None:
+        """Note what the world began with."""
+        self.put(turn_line(sample_id, draw, 0, b"opening", opening))
+
     def put_reply(self, sample_id: str, draw: int, turn: int, reply: Mapping[str, Any]) -> None:
         """Note what the model said."""
         self.put(turn_line(sample_id, draw, turn, b"reply", reply))
@@ -109,31 +127,34 @@ class TurnJournal:
         return self._dealt()
 
     def look_again(self) -> None:
-        """Let `turns_of` know what was put since the file was opened."""
+        """Let `recording_of` know what was put since the file was opened."""
         self.flush()
         self._found = self._scan()
 
-    def turns_of(self, sample_id: str, draw: int) -> list[RecordedTurn]:
-        """The turns of an episode that were on disk when the file was opened, up to the first that is missing."""
+    def recording_of(self, sample_id: str, draw: int) -> Recording | None:
+        """What was on disk of an episode when the file was opened, up to the first line that is missing."""
+        opening: dict[str, Any] | None = None
         turns: list[RecordedTurn] = []
         for place in self._found.get((sample_id, draw), ()):
             fields = self._read(place)
-            if fields is None or place.turn != len(turns) - (not place.is_reply):
+            if fields is None or place.turn != len(turns) - (place.what == "answer"):
                 break
-            if place.is_reply:
+            if place.what == "opening":
+                opening = fields["opening"]
+            elif place.what == "reply":
                 if turns and turns[-1].answer is None:
                     break
                 turns.append(RecordedTurn(fields["reply"], None))
             else:
                 turns[-1] = turns[-1]._replace(answer=fields["answer"])
-        return turns
+        return Recording(opening, turns) if turns or opening is not None else None
 
-    def unfinished(self, is_told: Callable[[str, int], bool]) -> Iterator[RecordedTurn]:
-        """The turns on disk of episodes of which no rollout tells."""
+    def unfinished(self, is_told: Callable[[str, int], bool]) -> Iterator[Recording]:
+        """The episodes on disk of which no rollout tells."""
         self.look_again()
         for key in self._found:
-            if not is_told(*key):
-                yield from self.turns_of(*key)
+            if not is_told(*key) and (recording := self.recording_of(*key)) is not None:
+                yield recording
 
     def drop(self, is_finished: Callable[[str, int], bool]) -> None:
         """Keep only the turns of episodes that are not finished; without any, remove the file."""
@@ -201,9 +222,10 @@ class TurnJournal:
                 head = _HEAD.match(line)
                 if head is not None and check_line(line):
                     key = exact_json.loads(head[1]), int(head[2])
-                    place = _Place(int(head[3]), head[4] == b"reply", offset, len(line))
+                    what = cast("Literal['opening', 'reply', 'answer']", head[4].decode())
+                    place = _Place(int(head[3]), what, offset, len(line))
                     places = found.setdefault(key, [])
-                    while places and place.is_reply and places[-1].turn >= place.turn:
+                    while places and _begins_again(places[-1], place):
                         places.pop()
                     places.append(place)
                 offset += len(line)
@@ -215,8 +237,15 @@ class TurnJournal:
         return fields
 
 
+def _begins_again(earlier: _Place, place: _Place) -> bool:
+    """Whether a line makes an earlier one of its episode void: what it tells was told before, or came after it."""
+    if place.what == "opening":
+        return True
+    return place.what == "reply" and earlier.what != "opening" and earlier.turn >= place.turn
+
+
 def turn_line(sample_id: str, draw: int, turn: int, what: bytes, fields: Mapping[str, Any]) -> bytes:
-    """One line of the file; `what` is `reply` or `answer`."""
+    """One line of the file; `what` is `opening`, `reply` or `answer`."""
     try:
         body = plain_json(dict(fields))
     except TypeError:

@@ -205,14 +205,14 @@ async def test_an_episode_cut_off_after_any_line_goes_on_and_asks_for_nothing_tw
     with TurnJournal(path) as journal:
         whole = await played(model, world, journal=journal)
     written = path.read_bytes().splitlines(keepends=True)
-    assert len(written) == 2 * len(SAVING)
+    assert len(written) == 1 + 2 * len(SAVING)
     for kept in range(len(written) + 1):
         for torn in (b"", written[kept][:-20] if kept < len(written) else b""):
             path.write_bytes(b"".join(written[:kept]) + torn)
             again = Model(SAVING)
             with TurnJournal(path) as journal:
                 assert essence(await played(again, world, journal=journal)) == essence(whole), kept
-            assert len(again.asked) == len(SAVING) - (kept + 1) // 2
+            assert len(again.asked) == len(SAVING) - kept // 2
             assert path.read_bytes().startswith(b"".join(written[:kept])), "what was on disk is not touched"
 
 
@@ -221,13 +221,28 @@ async def test_a_damaged_line_costs_what_came_after_it_and_no_more(tmp_path: Pat
     with TurnJournal(path) as journal:
         whole = await played(Model(SAVING), journal=journal)
     written = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*written[:4], written[4].replace(b"withdraw", b"withdrew"), *written[5:]]))
+    path.write_bytes(b"".join([*written[:5], written[5].replace(b"withdraw", b"withdrew"), *written[6:]]))
     again = Model(SAVING)
     with TurnJournal(path) as journal:
         assert essence(await played(again, journal=journal)) == essence(whole)
         assert [turn for _, _, turn in again.asked] == [2, 3, 4]
     with TurnJournal(path) as journal:
-        assert len(journal.turns_of("s", 0)) == len(SAVING), "the later lines hold"
+        found = journal.recording_of("s", 0)
+    assert found is not None and len(found.turns) == len(SAVING), "the later lines hold"
+
+
+async def test_an_episode_whose_opening_is_damaged_begins_again(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    with TurnJournal(path) as journal:
+        whole = await played(Model(SAVING), journal=journal)
+    opening, *turns = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([opening.replace(b"opening", b"openinG"), *turns]))
+    again = Model(SAVING)
+    for asked in (len(SAVING), 0):
+        with TurnJournal(path) as journal:
+            assert essence(await played(again, journal=journal)) == essence(whole)
+        assert len(again.asked) == asked
+        again = Model(SAVING)
 
 
 class Restarting(Account):

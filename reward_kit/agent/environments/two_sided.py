@@ -2,7 +2,7 @@
 """Worlds with two sides: an agent that serves, a user who asks, tools for both, and a database that is the verdict.
 
     domain ── what tau2-bench calls an environment: policy text, tools of the agent, tools of the user, a database
-    user ──── somebody who replies: a list of turns, a class of yours, a model
+    user ──── somebody who replies: a list of turns, a class of yours, or a model (`agent.user`)
 
     agent speaks ──▶ calls? the domain replies                         ──▶ the agent goes on
                  └─▶ text?  the user replies: calls? the domain replies ──▶ the user goes on
@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict as dataclass_fields
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias
 
@@ -27,6 +27,7 @@ from pydantic import BaseModel
 
 from reward_kit.agent.environment import Answer, World, finished
 from reward_kit.agent.tools import Tool, tools_of
+from reward_kit.agent.users import Acted, User
 from reward_kit.errors import ConfigError, DatasetError, EnvironmentFailure, ReplayError, RewardError
 from reward_kit.models import (
     ChatCompletionMessageToolCall,
@@ -180,6 +181,10 @@ class ScriptedUser:
         self._next += 1
         return self._turns[self._next - 1]
 
+    def repeat(self, reply: Message) -> None:
+        """Go on behind a turn that was said before, in an episode that is played again."""
+        self._next = min(self._next + 1, len(self._turns))
+
 
 def _message(given: Any) -> Message:
     """A message from a text, or from the fields that tau2-bench or a chat endpoint would write."""
@@ -228,8 +233,12 @@ class _UserSide:
 class TwoSided(World):
     """One conversation. The sample's column `task` has the fields of a task of tau2-bench.
 
-    `domain` makes a domain; `user` makes a user from the sample, and without it the turns in the sample's column
-    `user_turns` are said. Both are functions or import paths. An episode ends as one of tau2-bench does: `user_stop`,
+    `domain` makes a domain; `user` makes a user from the sample, an object whose `reply` is handed the conversation.
+    Both are functions or import paths. Without `user`, the model of `agent.user` talks and uses the user's tools, and
+    without that the turns in the sample's column `user_turns` are said. What a user has said is on disk and not asked
+    again; a user with a state of its own has a method `repeat`, which is handed such a turn instead.
+
+    An episode ends as one of tau2-bench does: `user_stop`,
     `agent_stop`, `max_steps` or `too_many_errors`; a message, and the results of its calls, is a step.
     """
 
@@ -243,7 +252,10 @@ class TwoSided(World):
         """
         self._task = _task_of(sample)
         self._domain = _prepared(_loaded(domain)(), self._task)
+        self._sample = sample
         self._user = _loaded(user)(sample) if user is not None else ScriptedUser(sample.columns.get("user_turns") or ())
+        self._has_own_user = user is not None
+        self._model: User | None = None
         self._spoken = [message for message in sample.messages if message.role != "system"]
         self._limits, self._agent_stop, self._solo = (max_steps, max_errors), agent_stop, solo
         self._steps = self._errors = self._turns = 0
@@ -251,10 +263,16 @@ class TwoSided(World):
         self._ended: str | None = None
         self._tools = [self._tool(offered) for offered in self._domain.get_tools()]
 
-    async def start(self) -> list[Message]:
+    def take_user(self, user: User) -> bool:
+        """Have the model of `agent.user` talk, where no other user is named."""
+        if not (self._solo or self._has_own_user):
+            self._model = user
+        return True
+
+    async def start(self) -> Answer:
         """The user speaks first, unless the task begins in the middle of a conversation."""
         if self._solo or (self._spoken and self._spoken[-1].role in {"user", "tool"}):
-            return []
+            return Answer()
         return await self._user_replies()
 
     async def answer(self, message: Message) -> Answer:
@@ -267,12 +285,11 @@ class TwoSided(World):
             self._spoken += shown
             self._steps += 1
             self._ended = self._limit()
-        else:
-            otherwise = "agent_error" if self._solo else None
-            self._ended = self._limit() or ("agent_stop" if self._agent_stop in message.text else otherwise)
-            self._domain.sync_tools()
-            shown = [] if self._ended else await self._user_replies()
-        return Answer(shown, done=self._ended is not None)
+            return Answer(shown, done=self._ended is not None)
+        otherwise = "agent_error" if self._solo else None
+        self._ended = self._limit() or ("agent_stop" if self._agent_stop in message.text else otherwise)
+        self._domain.sync_tools()
+        return Answer(done=True) if self._ended else await self._user_replies()
 
     def facts(self) -> dict[str, Any]:
         """How the conversation ended, what the user did out of sight, and digests of the databases."""
@@ -285,24 +302,61 @@ class TwoSided(World):
 
     # -- both sides
 
-    async def _user_replies(self) -> list[Message]:
+    async def _user_replies(self) -> Answer:
+        """What the user says in the end; what the user did before is noted, for nobody else sees it."""
+        noted: list[dict[str, Any]] = []
+        paid = Answer()
+        replies = self._on_record() if self.runner.is_played_again else None
         for _ in range(_MOST_USER_CALLS):
-            reply = await finished(self._user.reply(self._spoken))
-            reply = reply if isinstance(reply, Message) else _message(reply)
+            reply, cost, at_most = await self._reply() if replies is None else Acted(self._repeated(replies))
+            paid.cost, paid.cost_is_at_most = paid.cost + cost, paid.cost_is_at_most or at_most
             self._spoken.append(reply)
             self._steps += 1
             if not reply.tool_calls:
                 is_stop = any(word in reply.text for word in STOP_WORDS)
                 self._ended = self._limit() or ("user_stop" if is_stop else None)
-                return [Message(role="user", content=reply.text)]
+                said = [Message(role="user", content=reply.text)]
+                return replace(paid, messages=said, done=self._ended is not None, noted=noted or None)
+            noted.append(reply.model_dump(exclude_none=True))
             results = self._results(reply.tool_calls, "user")
             self._spoken += results
             self._steps += 1
             self._user_side.append(_UserSide(self._turns, reply.tool_calls, [result.text for result in results]))
             if (ended := self._limit()) is not None:
                 self._ended = ended
-                return []
+                return replace(paid, done=True, noted=noted)
         raise EnvironmentFailure(f"The user sent {_MOST_USER_CALLS} messages with calls and said nothing.")
+
+    async def _reply(self) -> Acted:
+        """What the user does next."""
+        if self._model is not None:
+            tools = [_spec_of(offered) for offered in self._domain.get_user_tools()]
+            return await self._model.act(self._sample, self._as_the_user_sees_it(), self.draw, tools)
+        reply = await finished(self._user.reply(self._spoken))
+        return Acted(reply if isinstance(reply, Message) else _message(reply))
+
+    def _as_the_user_sees_it(self) -> list[Message]:
+        """What both sides said to each other, and the user's own calls with their results; not the agent's calls."""
+        seen: list[Message] = []
+        is_users = False
+        for message in self._spoken:
+            is_users = message.role == "user" or (message.role == "tool" and is_users)
+            if is_users or (message.role == "assistant" and not message.tool_calls):
+                seen.append(message)
+        return seen
+
+    def _on_record(self) -> Iterator[Message]:
+        """What the user did in this turn when it was played before."""
+        yield from map(Message.model_validate, self.runner.noted or ())
+        yield from (message for message in self.runner.played_again if message.role == "user")
+
+    def _repeated(self, replies: Iterator[Message]) -> Message:
+        reply = next(replies, None)
+        if reply is None:
+            raise ReplayError("The user goes on here, and the record has no word of it. Play the episode anew.")
+        if (repeat := getattr(self._user, "repeat", None)) is not None and self._model is None:
+            repeat(reply)
+        return reply
 
     def _results(self, calls: Sequence[ChatCompletionMessageToolCall], side: Side) -> list[Message]:
         shown = []
@@ -336,6 +390,12 @@ class TwoSided(World):
             return self._domain.make_tool_call(described["name"], "assistant", **arguments)
 
         return Tool(described["name"], described.get("description", ""), described["parameters"], call, spec=spec)
+
+
+def _spec_of(offered: Any) -> dict[str, Any]:
+    """A tool as a model is offered it."""
+    spec: dict[str, Any] = offered.spec if isinstance(offered, Tool) else offered.openai_schema
+    return spec
 
 
 def _task_of(sample: Sample) -> dict[str, Any]:

@@ -175,7 +175,8 @@ class _RemotePlay:
         if self._turns is not None:
             if deaths:
                 self._turns.look_again()
-            recorded = {draw: turns for draw in draws if (turns := self._turns.turns_of(sample.id, draw))}
+            found = {draw: self._turns.recording_of(sample.id, draw) for draw in draws}
+            recorded = {draw: recording for draw, recording in found.items() if recording is not None}
             asked = (self._known(sample.id, draw) for draw in {*draws, *self._all_draws})
             known = [rollout for rollout in asked if rollout is not None]
         return Task(sample, list(draws), recorded, known)

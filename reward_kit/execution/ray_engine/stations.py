@@ -36,7 +36,7 @@ from reward_kit.models import Rollout, Sample
 from reward_kit.redaction import mask
 from reward_kit.scoring.rewards import load_rewards
 from reward_kit.scoring.scorers import Scorer, open_rewards
-from reward_kit.storage.turn_journal import RecordedTurn, turn_line
+from reward_kit.storage.turn_journal import Recording, turn_line
 from reward_kit.utils.batcher import Batcher
 
 __all__ = ["ActorError", "Facts", "GenerateStation", "ScoreStation", "Task"]
@@ -69,7 +69,7 @@ class Task(NamedTuple):
 
     sample: Sample
     draws: list[int]
-    recorded: dict[int, list[RecordedTurn]]
+    recorded: dict[int, Recording]
     known: list[Rollout]
 
 
@@ -267,7 +267,7 @@ class _Turns:
 
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
-        self._recorded: dict[tuple[str, int], list[RecordedTurn]] = {}
+        self._recorded: dict[tuple[str, int], Recording] = {}
         self._known: dict[tuple[str, int], Rollout] = {}
         self._kept: asyncio.Future[None] | None = None
         self._batcher = Batcher[bytes](self._send)
@@ -276,7 +276,7 @@ class _Turns:
     def having(self, task: Task) -> Any:
         """Know of the episodes of this task while it is played."""
         name = task.sample.id
-        recorded = {(name, draw): turns for draw, turns in task.recorded.items()}
+        recorded = {(name, draw): recording for draw, recording in task.recorded.items()}
         known = {(name, rollout.response_index): rollout for rollout in task.known}
         self._recorded |= recorded
         self._known |= known
@@ -287,6 +287,9 @@ class _Turns:
                 self._recorded.pop(key, None)
             for key in known:
                 self._known.pop(key, None)
+
+    def put_opening(self, sample_id: str, draw: int, opening: Mapping[str, Any]) -> None:
+        self._batcher.add(turn_line(sample_id, draw, 0, b"opening", opening))
 
     def put_reply(self, sample_id: str, draw: int, turn: int, reply: Mapping[str, Any]) -> None:
         self._batcher.add(turn_line(sample_id, draw, turn, b"reply", reply))
@@ -300,8 +303,8 @@ class _Turns:
         if self._kept is not None:
             await asyncio.shield(self._kept)
 
-    def turns_of(self, sample_id: str, draw: int) -> list[RecordedTurn]:
-        return self._recorded.get((sample_id, draw), [])
+    def recording_of(self, sample_id: str, draw: int) -> Recording | None:
+        return self._recorded.get((sample_id, draw))
 
     def known(self, sample_id: str, draw: int) -> Rollout | None:
         return self._known.get((sample_id, draw))

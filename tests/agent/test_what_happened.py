@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever happened by chance in an episode is on disk: an episode cut off anywhere ends as it would have, or says why.
+
+Worlds × users × durability × the line behind which the run ended; and the same for branches and for worlds that a
+reward looks at.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from reward_kit.agent import Answer, Episodes, World, tool
+from reward_kit.agent.branching import Branches
+from reward_kit.agent.environment import Environment, environment_of
+from reward_kit.agent.environments.two_sided import TwoSided
+from reward_kit.agent.episode import replayed
+from reward_kit.agent.users import ModelUser, ScriptedUser, WithUser
+from reward_kit.config_models import FIRST_BRANCH, BranchingConfig, Sampling
+from reward_kit.errors import ReplayError
+from reward_kit.models import Message, Rollout, Sample
+from reward_kit.storage.turn_journal import TurnJournal
+from tests.agent.environments.test_two_sided import library, task
+from tests.agent.worlds import Model, call, calls, essence, says, settings
+
+_chance = random.Random(7)
+
+
+class Game(World):
+    """A game whose opening is drawn by chance; what the model does depends on the opening."""
+
+    shows: ClassVar[str] = "message"
+
+    def __init__(self, sample: Sample) -> None:
+        self.secret = _chance.randrange(10**9)
+        self.moves: list[int] = []
+
+    def start(self) -> Any:
+        text = Message(role="user", content=f"The number is {self.secret}.")
+        return Answer([text] if self.shows == "message" else (), state=f"secret {self.secret}")
+
+    @tool
+    def move(self, by: int) -> str:
+        """Move.
+
+        Args:
+            by: how far
+        """
+        self.moves.append(by)
+        return f"{self.secret + sum(self.moves)}"
+
+    def facts(self) -> dict[str, Any]:
+        return {"secret": self.secret, "moves": self.moves}
+
+    def snapshot(self) -> bytes:
+        return json.dumps([self.secret, self.moves]).encode()
+
+    def restore(self, state: bytes) -> None:
+        self.secret, self.moves = json.loads(state)
+
+
+class Quiet(Game):
+    """The same, and only the state tells which opening it was."""
+
+    shows = "nothing"
+
+
+class Fixed(Game):
+    """A game that always begins alike."""
+
+    def __init__(self, sample: Sample) -> None:
+        super().__init__(sample)
+        self.secret = 5
+
+
+def moves(messages: Any, draw: int) -> Message:
+    turn = sum(message.role == "assistant" for message in messages)
+    return calls(call("move", {"by": turn})) if turn < 3 else says(f"Done {messages[-1].text}.")
+
+
+class Live:
+    """A user that never says the same twice, has tools, and counts how often it was asked: a model, as it were."""
+
+    def __init__(self) -> None:
+        self.model = Model(self._says)
+
+    def _says(self, messages: Any, draw: int) -> Message:
+        turn = sum(message.role == "assistant" for message in messages)
+        if turn == 1:
+            return calls(call("pay", {"amount": 1}, call_id=f"u{_chance.random()}"))
+        return says(f"{_chance.random()}" + (" ###STOP###" if turn > 3 else ""))
+
+    def user(self) -> ModelUser:
+        return ModelUser(self.model, Sampling(), None, "You are a reader.", "###STOP###")
+
+    @property
+    def asked(self) -> int:
+        return len(self.model.asked)
+
+
+SAMPLE = Sample(id="s", messages=[Message(role="user", content="Go.")], columns={"task": task()})
+DESK = Sample(id="s", messages=[Message(role="system", content="policy")], columns={"task": task()})
+TURNS = ["And on.", "Once more."]
+
+
+def game(world: type[World]) -> Callable[[], tuple[Environment, Live | None]]:
+    return lambda: (environment_of(world), None)
+
+
+def game_with(user: str, world: type[World]) -> Callable[[], tuple[Environment, Live | None]]:
+    def opened() -> tuple[Environment, Live | None]:
+        live = Live() if user == "model" else None
+        return WithUser(environment_of(world), live.user() if live else ScriptedUser(TURNS)), live
+
+    return opened
+
+
+def desk() -> tuple[Environment, Live | None]:
+    live = Live()
+    return WithUser(environment_of(TwoSided, (), {"domain": library}), live.user()), live
+
+
+KINDS: dict[str, tuple[Callable[[], tuple[Environment, Live | None]], Sample, str, bool]] = {
+    "fixed": (game(Fixed), SAMPLE, "replay", True),
+    "fixed, snapshots": (game(Fixed), SAMPLE, "snapshot", True),
+    "chance, snapshots": (game(Game), SAMPLE, "snapshot", True),
+    "chance in the state, snapshots": (game(Quiet), SAMPLE, "snapshot", True),
+    "a script": (game_with("script", Fixed), SAMPLE, "replay", True),
+    "a script, snapshots": (game_with("script", Game), SAMPLE, "snapshot", True),
+    "a live user": (game_with("model", Fixed), SAMPLE, "replay", True),
+    "a live user, snapshots": (game_with("model", Game), SAMPLE, "snapshot", True),
+    "two sides": (desk, DESK, "replay", True),
+    "chance": (game(Game), SAMPLE, "replay", False),
+    "chance in the state": (game(Quiet), SAMPLE, "replay", False),
+    "chance, with a user": (game_with("model", Game), SAMPLE, "replay", False),
+}
+"""How to open it, its sample, its durability, and whether it can be played again at all."""
+
+
+def agent() -> Model:
+    return Model(
+        lambda messages, draw: says("Please go on.") if messages[0].text == "policy" else moves(messages, draw)
+    )
+
+
+async def played(
+    environment: Environment, model: Model, sample: Sample, durability: str, journal: TurnJournal | None = None,
+    *draws: int, branching: Mapping[str, Any] | None = None,
+) -> list[Rollout]:  # fmt: skip
+    branches = None if branching is None else Branches(BranchingConfig.model_validate(branching), 1)
+    play = Episodes(
+        model, Sampling(), None, environment, settings(durability=durability), journal=journal, branches=branches
+    )
+    return await play(sample, draws or [0])
+
+
+def cuts(path: Path) -> Iterator[tuple[int, bytes]]:
+    written = path.read_bytes().splitlines(keepends=True)
+    for kept in range(len(written) + 1):
+        path.write_bytes(b"".join(written[:kept]))
+        yield kept, b"".join(written[:kept])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_episode_cut_off_anywhere_is_the_same_or_says_why(kind: str, tmp_path: Path) -> None:
+    opened, sample, durability, can = KINDS[kind]
+    path = tmp_path / "episodes.jsonl"
+    environment, live = opened()
+    quiet = agent()
+    with TurnJournal(path) as journal:
+        (whole,) = await played(environment, quiet, sample, durability, journal)
+    assert whole.failure is None and whole.steps, whole.failure
+    words = 0 if live is None else live.asked
+    for kept, lines in cuts(path):
+        environment, live = opened()
+        again = agent()
+        with TurnJournal(path) as journal:
+            (rollout,) = await played(environment, again, sample, durability, journal)
+        if not kept:
+            assert rollout.failure is None
+            continue  # nothing had happened, so by chance all may be otherwise
+        if not can:
+            assert rollout.failure is not None and rollout.failure.type == "ReplayError", kept
+            assert "at its start" in rollout.failure.message and not again.asked, kept
+            continue
+        assert rollout.failure is None, rollout.failure
+        assert len(again.asked) == len(quiet.asked) - lines.count(b'"reply":'), kept
+        if live is None or lines.count(b'"answer":') == len(whole.steps):
+            assert essence(rollout) == essence(whole), kept
+        if live is not None:
+            on_disk = [line for line in lines.splitlines() if b'"reply":' not in line]
+            words_on_disk = sum(line.count(b'"role":"user"') for line in on_disk) - (sample is SAMPLE)  # its opening
+            assert live.asked == words - words_on_disk, kept
+
+
+def can_be_had_again(kind: str, whole: Rollout) -> bool:
+    """Whether a fresh world comes to the same: finished episodes keep no snapshots."""
+    return KINDS[kind][3] and (whole.facts or {}).get("secret", 5) == 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_reward_sees_the_world_of_the_episode_or_none(kind: str) -> None:
+    opened, sample, durability, _ = KINDS[kind]
+    environment, live = opened()
+    (whole,) = await played(environment, agent(), sample, durability)
+    stored = Rollout.model_validate_json(whole.model_dump_json())
+    asked = live.asked if live else 0
+    if can_be_had_again(kind, whole):
+        async with replayed(environment, stored, settings(durability=durability)) as world:
+            assert await world.all_facts() == whole.facts
+    else:
+        with pytest.raises(ReplayError, match="at its start"):
+            async with replayed(environment, stored, settings(durability=durability)):
+                pass
+    assert (live.asked if live else 0) == asked, "nobody is asked for what is on disk"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_branch_leaves_the_episode_that_was_played_or_fails(kind: str) -> None:
+    opened, sample, durability, _ = KINDS[kind]
+    environment, _ = opened()
+    whole, branch = await played(
+        environment, agent(), sample, durability, None, 0, FIRST_BRANCH, branching={"at": 1, "total": 1}
+    )
+    if not can_be_had_again(kind, whole):
+        assert branch.failure is not None and branch.failure.type == "ReplayError"
+        return
+    assert branch.failure is None and branch.branch is not None, branch.failure
+    turn = (branch.steps or [])[1].turn
+    assert branch.turns[:turn] == whole.turns[:turn]
