@@ -51,9 +51,12 @@ class Paid:
 
     def count(self, outcome: Completion | Failure) -> None:
         """What the model said, or why it said nothing."""
+        if isinstance(outcome, Completion) and outcome.cached:  # paid for before, perhaps by an entry that was killed
+            self._used += [] if outcome.usage is None else [outcome.usage]
+            return
         used = used_by(outcome)
         self._used += used
-        if isinstance(outcome, Completion) and not outcome.cached and not used and self._price is None:
+        if isinstance(outcome, Completion) and not used and self._price is None:
             self.cost = None  # an answer of which nobody knows what it took
         elif used:
             self._add(spending(used, self._price))
