@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,7 +40,7 @@ from reward_kit.config_models import AgentConfig, Price, Sampling
 from reward_kit.datasets import content_digest
 from reward_kit.errors import EnvironmentFailure, ItemError, ReplayError, StorageError
 from reward_kit.generation.client import ModelClient
-from reward_kit.models import Branch, Completion, Ended, Failure, Message, Rollout, Sample
+from reward_kit.models import SYSTEM_ROLES, Branch, Completion, Ended, Failure, Message, Rollout, Sample
 from reward_kit.redaction import without_secrets
 from reward_kit.storage.turn_journal import RecordedTurn, Recording, Turns
 from reward_kit.utils.clock import now_to_the_millisecond
@@ -208,12 +209,14 @@ class _Episode:
                 raise self._differs("the episode was over before")
             completion = completion_from(turn.reply)
             self._transcript.reply(completion, turn.reply.get("tools"))
-            self._transcript.seconds_before += completion.latency_ms / 1000
+            self._transcript.seconds_before += completion.latency_ms / 1000 + (turn.answer or {}).get("seconds", 0.0)
             self.so_far.append(turn)
             if restored and turn.answer is not None:
                 ended = self._take(completion.message, turn.answer)
             else:
                 ended = await self._answered(world, completion, turn.answer)
+        if self.so_far:
+            self._transcript.began = time.monotonic()  # what went before counts as it was, not as it was played again
         return ended
 
     async def _opened(self, world: World) -> tuple[bool, Ended | None]:
@@ -235,6 +238,12 @@ class _Episode:
                 raise self._differs(how)
             self._opening, opening = known, replace(answer_from(known)[0], done=opening.done)
         self._transcript.open(opening)
+        if not opening.done and all(message.role in SYSTEM_ROLES for message in self._transcript.conversation):
+            raise EnvironmentFailure(
+                f"Sample {self._sample.id!r} asks nothing, and the world opened the conversation with nothing. Give "
+                "the row a question, or return messages from `start`.",
+                retryable=False,
+            )
         return state is not None, "done" if opening.done else None
 
     def _last_snapshot(self) -> str | None:
@@ -320,6 +329,7 @@ class _Episode:
         setting, runner = self._setting, world.runner
         before = None if recorded is None else messages_from(recorded)
         runner.begin_turn(before, None if recorded is None else recorded.get("noted"))
+        asked = time.monotonic()
         answer = as_answer(await ask_world(setting.config, "answer", world.answer, completion.message))
         self._paid.count_answer(answer)
         setting.watch.turns += 1
@@ -330,11 +340,13 @@ class _Episode:
                 raise self._differs(how)
             return self._take(completion.message, {**recorded, "done": answer.done})
         self._transcript.answer(answer, runner.uses)
-        await self._keep_answer(world, answer)
+        await self._keep_answer(world, answer, time.monotonic() - asked)
         return setting.limits.end_of(completion.message, answer)
 
-    async def _keep_answer(self, world: World, answer: Answer) -> None:
-        fields = answer_fields(answer, world.runner.uses) | await self._snapshot_of(world)
+    async def _keep_answer(self, world: World, answer: Answer, seconds: float) -> None:
+        fields = (
+            answer_fields(answer, world.runner.uses) | {"seconds": round(seconds, 3)} | await self._snapshot_of(world)
+        )
         self.so_far[-1] = self.so_far[-1]._replace(answer=fields)
         journal = self._setting.journal
         if journal is not None:

@@ -128,6 +128,8 @@ class RowReader:
         """
         self.former_ids = False
         """Whether rows without an id are named as they once were: after their ground truth, too."""
+        self.world_opens = False
+        """Whether a row may ask nothing, because a world opens the conversation."""
         self._truth_columns = truth_columns
         given = (format, id_column, response_column, system_prompt, split, *truth_columns)
         self._has_no_settings = given == ("auto", "id", _ANSWER, None, None)
@@ -181,7 +183,7 @@ class RowReader:
     def question(self, columns: Columns) -> Question:
         """What the row asks, for a model to answer. Like `answered` it takes `columns` apart: they are used up."""
         question = self._asked(columns)
-        if question.messages[-1].role == "assistant":
+        if question.messages and question.messages[-1].role == "assistant":
             raise BadRow(
                 "the conversation ends with an assistant turn, so the model would be shown the answer; "
                 "remove that turn, or score it with `generation.enabled=false`"
@@ -194,7 +196,7 @@ class RowReader:
         rest = {**self._shapes.read(columns)}
         name = name or self._take_id(rest)
         if asked is None:
-            messages, turns = _conversation(rest, rest.pop(USER_TURN, None), is_answered=False)
+            messages, turns = self._conversation_of(rest)
         else:
             messages, turns = asked, []
             if not _take_conversation(rest)[0]:
@@ -203,6 +205,17 @@ class RowReader:
             rest["ground_truth"] = said_in(turns[-1].model_dump(exclude_none=True))
         content = "" if name is not None else known or self._content(columns, len(turns))
         return self._question(name, content, messages, rest)
+
+    def _conversation_of(self, rest: Columns) -> tuple[list[Message], list[Message]]:
+        """The conversation, and its answer where it ends with one; what tells them is taken out of the row."""
+        try:
+            return _conversation(rest, rest.pop(USER_TURN, None), is_answered=False)
+        except NothingAsked:
+            if not self.world_opens:
+                raise
+            for name in ("messages", "prompt"):
+                rest.pop(name, None)
+            return [], []
 
     def answered(self, columns: Columns) -> Answered:
         """What the row asks, and the answers it already holds."""

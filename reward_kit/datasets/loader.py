@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.as_dataset import load_and_process_dataset, load_derived_dataset
@@ -92,6 +92,11 @@ class _Stream(ABC, Generic[Item]):
     @former_ids.setter
     def former_ids(self, former: bool) -> None:
         self._interpreter.former_ids = former
+
+    def let_worlds_open(self) -> Self:
+        """Take rows that ask nothing, too: a world opens their conversations."""
+        self._interpreter.world_opens = True
+        return self
 
     @property
     def skipped(self) -> int:

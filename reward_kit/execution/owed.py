@@ -379,6 +379,13 @@ def _stream(
     config: PipelineConfig, samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None
 ) -> SampleStream | RolloutStream:
     """What is to be answered; or, with generation disabled, the answers that are there."""
+    stream = _stream_of(config, samples)
+    return stream.let_worlds_open() if config.agent is not None else stream
+
+
+def _stream_of(
+    config: PipelineConfig, samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None
+) -> SampleStream | RolloutStream:
     if isinstance(samples, SampleStream | RolloutStream):
         return samples
     enabled, options = (

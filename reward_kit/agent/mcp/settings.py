@@ -69,7 +69,9 @@ class McpSettings(StrictPart):
     setup: list[str] = Field(default_factory=list)
     """Shell commands that are run in the sandbox before the server is started."""
     directory: str | None = None
-    """Where the server is started; for a sandbox, a directory in it."""
+    """Where the server is started: a directory of the sandbox; without one, of yours, and all servers share it.
+    Default: without a sandbox, each server has an empty directory of its own, and programs named in `command` are
+    found from here."""
     env: dict[str, str] = Field(default_factory=dict)
     """Variables for the server. It is given no others of yours, but for a few such as PATH outside of a sandbox."""
     env_from: list[str] = Field(default_factory=list)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -24,13 +26,21 @@ _KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM",
 _CHUNK = 1 << 16
 _GRACE = 2.0
 """Seconds that a server has to end by itself when its input has ended."""
+_PROGRAMS = (".bash", ".cjs", ".jar", ".js", ".mjs", ".php", ".pl", ".py", ".rb", ".sh", ".ts")
+"""How the names of files end that a command runs, and that are no data."""
 
 
 class StdioChannel(WithInbox):
     """A connection to a process that it owns."""
 
-    def __init__(self, process: asyncio.subprocess.Process, name: str, bounds: Bounds) -> None:
-        """Speak to a process whose three streams are pipes, and which leads a process group of its own."""
+    def __init__(
+        self, process: asyncio.subprocess.Process, name: str, bounds: Bounds, folder: str | None = None
+    ) -> None:
+        """Speak to a process whose three streams are pipes, and which leads a process group of its own.
+
+        `folder` is removed with it.
+        """
+        self._folder = folder
         self._process = process
         self._name = name
         self._bounds = bounds
@@ -50,25 +60,27 @@ class StdioChannel(WithInbox):
         directory: str | None = None,
         bounds: Bounds | None = None,
     ) -> StdioChannel:
-        """Start a server."""
+        """Start a server, in a `directory`, or else in an empty one of its own: no other server writes its files."""
+        folder = tempfile.mkdtemp(prefix="reward-kit-mcp-") if directory is None else None
         kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         pipe = asyncio.subprocess.PIPE
         try:
             process = await asyncio.create_subprocess_exec(
-                *command,
+                *(command if folder is None else map(_found_from_elsewhere, command)),
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
                 env=kept | dict(environment),
-                cwd=directory,
+                cwd=directory or folder,
                 start_new_session=True,
             )
         except OSError as error:
+            _remove(folder)
             raise McpServerFailure(
                 f"The MCP server {command[0]!r} cannot be started: {error.strerror}. Check the command, and its path.",
                 retryable=False,
             ) from error
-        return cls(process, command[0], bounds or Bounds())
+        return cls(process, command[0], bounds or Bounds(), folder)
 
     @property
     def alive(self) -> bool:
@@ -170,3 +182,18 @@ class StdioChannel(WithInbox):
             task.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
         self._process._transport.close()  # type: ignore[attr-defined]  # a stranger may still hold the pipes open
+        await asyncio.to_thread(_remove, self._folder)
+
+
+def _found_from_elsewhere(argument: str) -> str:
+    """A part of a command, as a full path where it names a program in this directory."""
+    is_program = os.sep in argument or argument.endswith(_PROGRAMS)
+    here = is_program and not argument.startswith("-") and os.path.isfile(argument) and (
+        argument.endswith(_PROGRAMS) or os.access(argument, os.X_OK)
+    )  # fmt: skip
+    return os.path.abspath(argument) if here else argument
+
+
+def _remove(folder: str | None) -> None:
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
