@@ -314,8 +314,10 @@ def echo_not_mirrored(*reasons: str | None) -> int:
 
 
 def _short(message: str) -> str:
+    """On one line, with its middle left out where it is long: what a program wrote last says most of why it ended."""
     line = in_own_words(" ".join(message.split()))
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+    half = _LONGEST // 2
+    return line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}"
 
 
 def remarks(summary: Mapping[str, Any]) -> list[str]:

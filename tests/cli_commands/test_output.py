@@ -10,7 +10,7 @@ import pytest
 
 from reward_kit.cli_commands.display.shell import ShellDisplay
 from reward_kit.cli_commands.options import check_arguments
-from reward_kit.cli_commands.output import same_command
+from reward_kit.cli_commands.output import failure_lines, same_command
 from reward_kit.execution.shell import ShellEvaluation
 
 
@@ -40,3 +40,9 @@ def test_a_directory_is_shown_as_it_is_called(capsys: pytest.CaptureFixture[str]
     directory = Path("results[bold]", "a[", "b]")
     ShellDisplay(quiet=False, as_json=False).announce("inference", ShellEvaluation(output_dir=directory))
     assert str(directory) in capsys.readouterr().err
+
+
+def test_a_long_message_keeps_its_end_which_says_most_of_why_a_program_ended() -> None:
+    trace = "The server ended. It wrote: " + "frame of a library, " * 100 + "KeyError: 'the table that is missing'"
+    (line,) = failure_lines({"failures_by_kind": {"generate: X": 1}, "failure_examples": {"generate: X": trace}})
+    assert "The server ended." in line and line.endswith("KeyError: 'the table that is missing'") and len(line) < 400
