@@ -4,11 +4,14 @@
     REWARD_KIT_PEERS=/path/to/another/python python -m benchmarks agents
 
 The peers agree with few other packages, so they live in an environment of their own, whose interpreter the variable
-names; without it, these rows are left out. Eight turns, one tool call in each but the last. Processor time counts.
+names; without it, these rows are left out. Eight turns, one tool call in each but the last. Processor time counts, as a
+slope: what more episodes take than few, so that nobody's start counts. A program that did not play every turn of every
+episode does not count at all.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -67,8 +70,11 @@ async def main():
     from verifiers.clients import OpenAIChatCompletionsClient
 
     played = OpenAIChatCompletionsClient(client)
-    await env.evaluate(played, "m", num_examples=EPISODES, rollouts_per_example=1, max_concurrent=64)
+    done = await env.evaluate(played, "m", num_examples=EPISODES, rollouts_per_example=1, max_concurrent=64)
     print("SECONDS", time.process_time() - started)
+    outputs = done["outputs"] if isinstance(done, dict) else done.outputs
+    said = [each["completion"] if isinstance(each, dict) else each.completion for each in outputs]
+    print("TURNS", sum((m["role"] if isinstance(m, dict) else m.role) == "assistant" for each in said for m in each))
 
 asyncio.run(main())
 '''
@@ -104,8 +110,11 @@ samples = MemoryDataset([Sample(input=f"Add, {i}.") for i in range(EPISODES)])
 task = Task(dataset=samples, solver=react(tools=[add()]))
 started = time.process_time()
 model = get_model("mockllm/model", custom_outputs=outputs())
-eval(task, model=model, display="none", log_format="eval", log_dir=sys.argv[3], max_samples=1, max_connections=1)
+(log,) = eval(task, model=model, display="none", log_format="eval", log_dir=sys.argv[3], max_samples=1)
 print("SECONDS", time.process_time() - started)
+if log.status != "success":
+    sys.exit(f"the evaluation ended with {log.status}: {log.error.message if log.error else ''}")
+print("TURNS", sum(message.role == "assistant" for sample in log.samples for message in sample.messages))
 '''
 
 
@@ -114,24 +123,28 @@ def rows(*, quick: bool) -> list[Row]:
     python = os.environ.get("REWARD_KIT_PEERS")
     if python is None:
         return []
-    episodes, few = (20, 5) if quick else (800, 60)
-    started = time.process_time()
-    play_bare_journal(episodes, TURNS)
-    ours = episodes / (time.process_time() - started)
+    few, many = (5, 20) if quick else (60, 300)
+    ours = (many - few) / (_ours(many) - _ours(few))
     found = []
     for name, program in (("verifiers' ToolEnv", _VERIFIERS), ("inspect's react", _INSPECT)):
-        seconds = _seconds(python, program, few)
-        if seconds is None:
-            print(f"{name} did not run in {python}.", file=sys.stderr)
+        seconds = [_seconds(python, program, episodes) for episodes in (few, many)]
+        if not seconds[0] < seconds[1] < math.inf:
+            print(f"{name} did not play all its episodes in {python}.", file=sys.stderr)
             continue
-        theirs = few / seconds
+        theirs = (many - few) / (seconds[1] - seconds[0])
         context = f"{ours:,.0f} and {theirs:,.0f} episodes per second of processor time"
         found.append(Row(f"episodes of {TURNS} turns, of {name}", ours / theirs, context, at_least=AT_LEAST))
     return found
 
 
-def _seconds(python: str, program: str, episodes: int) -> float | None:
-    """The processor time that a peer's program says it took; None where it does not run."""
+def _ours(episodes: int) -> float:
+    started = time.process_time()
+    play_bare_journal(episodes, TURNS)
+    return time.process_time() - started
+
+
+def _seconds(python: str, program: str, episodes: int) -> float:
+    """The processor time that a peer's program says it took; infinite where it did not do all of the work."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as logs:
@@ -139,7 +152,10 @@ def _seconds(python: str, program: str, episodes: int) -> float | None:
             [python, "-c", program, str(TURNS), str(episodes), logs],
             capture_output=True, text=True, check=False, timeout=600, cwd=logs,
         )  # fmt: skip
-    told = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("SECONDS ")]
-    if not told:
-        print(done.stderr[-2000:], file=sys.stderr)
-    return float(told[-1]) if told else None
+    told = dict(line.split() for line in done.stdout.splitlines() if line.startswith(("SECONDS ", "TURNS ")))
+    if told.get("TURNS") != str(TURNS * episodes):
+        print(
+            f"It played {told.get('TURNS', 'no')} turns of {TURNS * episodes}. {done.stderr[-2000:]}", file=sys.stderr
+        )
+        return math.inf
+    return float(told["SECONDS"])

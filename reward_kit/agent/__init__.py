@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from reward_kit.agent.environment import Answer, Environment, World
     from reward_kit.agent.episode import Episodes
     from reward_kit.agent.mcp.environment import McpEnvironment
+    from reward_kit.agent.mcp.several import McpServers
     from reward_kit.agent.models import StepData
     from reward_kit.agent.orchestrator import Orchestrator
     from reward_kit.agent.playback import Playback
@@ -44,6 +45,7 @@ __all__ = [
     "Hidden",
     "HttpRolloutResource",
     "McpEnvironment",
+    "McpServers",
     "Orchestrator",
     "Playback",
     "PythonStateResource",
@@ -73,6 +75,7 @@ _HOMES = {
     "Hidden": "reward_kit.agent.tools",
     "HttpRolloutResource": "reward_kit.agent.resources.http_rollout_resource",
     "McpEnvironment": "reward_kit.agent.mcp.environment",
+    "McpServers": "reward_kit.agent.mcp.several",
     "Orchestrator": "reward_kit.agent.orchestrator",
     "Playback": "reward_kit.agent.playback",
     "PythonStateResource": "reward_kit.agent.resources.python_state_resource",

@@ -127,8 +127,15 @@ class McpWorld(World):
 
     async def answer(self, message: Message) -> Answer:
         """Run the tool calls. The server may say what they were worth; the tools may be others afterwards."""
+        self.begin_turn()
+        return await self.outcome(await self.use_tools(message), message)
+
+    def begin_turn(self) -> None:
+        """Forget what the turn before was worth."""
         self._rewards, self._done = [], False
-        told = await self.use_tools(message)
+
+    async def outcome(self, told: Sequence[Message], message: Message) -> Answer:
+        """The answer of a turn whose calls have been run."""
         reward = sum(self._rewards) if self._rewards else None
         answer = Answer(told, reward=reward, done=self._done or not message.tool_calls)
         if self._client.channel.tools_changed:

@@ -70,7 +70,7 @@ class StdioChannel(WithInbox):
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
-                env=kept | dict(environment),
+                env=kept | ({} if folder is None else {"PYTHONPATH": os.getcwd()}) | dict(environment),
                 cwd=directory or folder,
                 start_new_session=True,
             )
@@ -186,12 +186,12 @@ class StdioChannel(WithInbox):
 
 
 def _found_from_elsewhere(argument: str) -> str:
-    """A part of a command, as a full path where it names a program in this directory."""
-    is_program = os.sep in argument or argument.endswith(_PROGRAMS)
-    here = is_program and not argument.startswith("-") and os.path.isfile(argument) and (
-        argument.endswith(_PROGRAMS) or os.access(argument, os.X_OK)
-    )  # fmt: skip
-    return os.path.abspath(argument) if here else argument
+    """A part of a command, as a full path where it names a program in this directory, such as `tools/x.py:Shop`."""
+    path = argument.partition(":")[0]
+    is_program = path.endswith(_PROGRAMS) or (os.sep in path and os.access(path, os.X_OK))
+    if not is_program or argument.startswith("-") or not os.path.isfile(path):
+        return argument
+    return os.path.abspath(path) + argument[len(path) :]
 
 
 def _remove(folder: str | None) -> None:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds of several MCP servers, as a file names them; and bare servers, each in a directory of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reward_kit.agent.mcp.environment import McpEnvironment
+from reward_kit.agent.mcp.several import McpServers
+from reward_kit.errors import ConfigError
+from tests.agent.mcp.conftest import SERVER
+from tests.agent.mcp.test_environment import SAMPLE, said
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def written(**servers: Any) -> str:
+        path = tmp_path / "mcp.json"
+        path.write_text(json.dumps({"mcpServers": servers}))
+        return str(path)
+
+    return written
+
+
+OURS: dict[str, Any] = {"command": sys.executable, "args": [str(SERVER)]}
+
+
+async def test_the_model_is_offered_the_tools_of_all_servers(write: Write) -> None:
+    environment = McpServers(write(one=OURS, two=OURS, off={**OURS, "disabled": True}), sandbox="none", warm=0)
+    world = await environment.open(SAMPLE)
+    try:
+        names = {tool.name for tool in world.tools}
+        assert {name.partition("__")[0] for name in names} == {"one", "two"}
+        assert [await said(world, "one__count"), await said(world, "one__count")] == ["1", "2"]
+        assert await said(world, "two__count") == "1"
+    finally:
+        await world.close_all()
+        await environment.close()
+
+
+@pytest.mark.parametrize(
+    ("servers", "given", "complaint"),
+    [
+        ({"a": {}}, {}, "neither `command` nor `url`"),
+        ({"a": {"command": "x", "env": {"K": "${NO_SUCH_VARIABLE}"}}}, {}, "'NO_SUCH_VARIABLE'.*is not set"),
+        ({"a": OURS}, {"only": ["b"]}, "names no server 'b'. It names: a"),
+        ({"a": "x"}, {}, "no object `mcpServers`"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_said(
+    servers: dict[str, Any], given: dict[str, Any], complaint: str, write: Write
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        McpServers(write(**servers), **given)
+
+
+def test_variables_are_filled_in(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACE", "/here")
+    server = {**OURS, "args": ["${PLACE}/a", "${env:PLACE}"], "env": {"P": "x${PLACE}"}, "cwd": "${PLACE}"}
+    (environment,) = McpServers(write(a=server))._servers.values()
+    settings = environment.settings
+    assert settings.command == [sys.executable, "/here/a", "/here"]
+    assert (settings.env, settings.directory) == ({"P": "x/here"}, "/here")
+
+
+async def test_bare_servers_have_directories_of_their_own_and_find_a_program_that_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(SERVER, tmp_path / "mine.py")
+    monkeypatch.chdir(tmp_path)
+    environment = McpEnvironment(command=[sys.executable, "mine.py"], sandbox="none", warm=0)
+    shared = McpEnvironment(command=[sys.executable, "mine.py"], sandbox="none", warm=0, directory=str(tmp_path))
+    worlds = [await each.open(SAMPLE) for each in (environment, environment, shared, shared)]
+    places = [os.readlink(f"/proc/{world._client.channel._process.pid}/cwd") for world in worlds]  # type: ignore[attr-defined]
+    assert len({*places}) == 3 and places[2] == places[3] == str(tmp_path)
+    for world in worlds:
+        await world.close_all()
+    await environment.close()
+    await shared.close()
+    assert [os.path.exists(place) for place in places] == [False, False, True, True]
