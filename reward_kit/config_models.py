@@ -37,6 +37,7 @@ __all__ = [
     "GenerationConfig",
     "JudgeApi",
     "JudgeConfig",
+    "LongPrompts",
     "MockConfig",
     "MockRule",
     "ModelConfig",

@@ -77,11 +77,11 @@ FIELDS = {
     "EvaluateResult": "score is_score_valid reason metrics step_outputs error",
     "StepOutput": "step_index base_reward metrics reason",
     "Sample": "id messages ground_truth ground_truth_text split columns tools position",
-    "Completion": "message finish_reason usage latency_ms cached model tokens",
+    "Completion": "message finish_reason usage retried latency_ms cached model tokens",
     "Rollout": "sample response_index turns model sampling finish_reason usage cost latency_ms cached generated_at "
     "tokens failure steps ended truncated facts branch",
     "Record": "rollout result failure",
-    "Failure": "stage type message retryable traceback unread_replies invalid_score invalid_result",
+    "Failure": "stage type message retryable traceback unread_replies invalid_score invalid_result spent",
 }
 
 

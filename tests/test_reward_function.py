@@ -238,7 +238,8 @@ def test_columns_reach_the_reward_by_name_and_solution_is_the_ground_truth() -> 
     adapter = RewardFunction(func=reward, scale=3).get_trl_adapter(workers=0)
     scores = adapter(prompts=["2+2?", "3+3?"], completions=["4", "7"], solution=["4", "6"], shared="x", **TRAINER)
     assert scores == [1.0, 0.0]
-    assert given == [{"solution": truth, "shared": "x", "scale": 3} for truth in ("4", "6")]
+    asked = (("2+2?", "4"), ("3+3?", "6"))
+    assert given == [{"prompt": q, "solution": truth, "shared": "x", "scale": 3} for q, truth in asked]
 
 
 def test_ground_truth_comes_before_solution_and_a_column_before_a_default() -> None:

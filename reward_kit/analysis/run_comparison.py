@@ -207,17 +207,20 @@ def _pair(baseline: JudgedAnswers, other: JudgedAnswers, examples: int) -> Pairi
         flips=tuple(_shown(baseline, other, left[shown], right[shown], passes=has_passes)),
         graded=baseline.graded or other.graded,
         has_passes=has_passes,
-        judged_differently=_judged_differently(baseline, other, left),
+        judged_differently=_judged_differently(baseline, other, left, right),
     )
 
 
-def _judged_differently(baseline: JudgedAnswers, other: JudgedAnswers, left: Integers) -> tuple[str, ...]:
+def _judged_differently(
+    baseline: JudgedAnswers, other: JudgedAnswers, left: Integers, right: Integers
+) -> tuple[str, ...]:
     """The settings in which what judged the pairs differs; none where it is the same, or one of them does not tell."""
     one, two = baseline.judging, other.judging
     names: dict[str, None] = {}
     if one.settings is not None and two.settings is not None:
-        for split in (baseline.splits[number] for number in np.unique(baseline.query_split[left])):
-            mine, theirs = _of_split(one.settings, split), _of_split(two.settings, split)
+        for mine_at, theirs_at in {*zip(baseline.query_split[left], other.query_split[right], strict=True)}:
+            mine = _of_split(one.settings, baseline.splits[mine_at])
+            theirs = _of_split(two.settings, other.splits[theirs_at])
             names |= dict.fromkeys(n for n in dict.fromkeys((*mine, *theirs)) if mine.get(n) != theirs.get(n))
     elif one.settings is None and two.settings is None and None not in (one.digest, two.digest):
         # Two tables of before, which tell no settings. A run's digest is made of other things than a table's.
