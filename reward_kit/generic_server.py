@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m reward_kit.generic_server REF [--host 127.0.0.1] [--port 8080]`: the inherited server of one reward.
+"""`python -m reward_kit.generic_server REF [--host HOST] [--port 8080] [--insecure]`: the inherited server of a reward.
 
     POST /evaluate   {messages, ground_truth?, kwargs?} → a result; 5xx where the reward could not judge
     GET  /health     {"status": "ok"}
 
 A key in `RK_ENDPOINT_API_KEY` is asked for, as `X-Api-Key: KEY` or `Authorization: Bearer KEY`: 401 without one, 403
-with a wrong one. On an address that other machines reach, the server does not start without. It is the server of
-`reward-kit serve`, which has more settings.
+with a wrong one. On an address that other machines reach, the server does not start without, unless told `--insecure`:
+behind a platform that checks callers itself. It is the server of `reward-kit serve`, which has more settings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from reward_kit.config_models import RewardConfig
 from reward_kit.errors import ConfigError
 from reward_kit.serving.app import RewardApp, build_app
-from reward_kit.serving.settings import ServeSettings, check_protected_by_a_key
+from reward_kit.serving.settings import AccessSettings, ServeSettings, check_protected_by_a_key
 
 __all__ = ["EvaluationRequest", "app", "load_reward_function"]
 
@@ -52,13 +52,19 @@ class _LoadedApp:
 app = _LoadedApp()
 
 
-def load_reward_function(import_string: str, host: str = "127.0.0.1", port: int = 8080) -> RewardApp:
-    """Have `app` serve the reward at this import path; an error where it cannot be loaded."""
+def load_reward_function(
+    import_string: str, host: str = "127.0.0.1", port: int = 8080, *, insecure: bool = False
+) -> RewardApp:
+    """Have `app` serve the reward at this import path; an error where it cannot be loaded.
+
+    `insecure`: also to other machines without a key.
+    """
     settings = ServeSettings(
         rewards={"reward": RewardConfig(function_path=import_string)},
         dialects=["reward_kit.serving.dialects.generic:INHERITED"],
         host=host,
         port=port,
+        access=AccessSettings(insecure=insecure),
     )
     check_protected_by_a_key(settings)
     app.loaded = build_app(settings)
@@ -78,9 +84,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("import_string", help="the reward, such as my_package.my_module.my_reward")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8080, help="the port to listen on (default: %(default)s)")
+    parser.add_argument("--insecure", action="store_true", help="serve other machines without a key, too")
     given = parser.parse_args(arguments)
     try:
-        served = load_reward_function(given.import_string, given.host, given.port)
+        served = load_reward_function(given.import_string, given.host, given.port, insecure=given.insecure)
         run_app(served, lambda address: print(f"Serving {given.import_string} at {address}", flush=True))
     except (RewardKitError, ValueError) as error:
         sys.exit(f"Error: {mask(with_settings_named(str(error), _flag))}")

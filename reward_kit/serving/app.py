@@ -39,7 +39,7 @@ from reward_kit.redaction import blot, mask
 from reward_kit.scoring.rewards import Reward
 from reward_kit.serving.access_log import AccessLog
 from reward_kit.serving.bodies import Bodies, CallerLeft, Held, Receive
-from reward_kit.serving.callers import ANYBODY, PEER_NAMES, Allowances
+from reward_kit.serving.callers import PEER_NAMES, Allowances
 from reward_kit.serving.description import description_of
 from reward_kit.serving.dialect import BadRequest, Dialect, Extension, Incoming, Reply, Route
 from reward_kit.serving.dialects import DIALECTS, load_dialect
@@ -306,10 +306,11 @@ class RewardApp:
     ) -> Reply | _Plain | None:
         """What is to be sent; None where it was sent already."""
         path = scope["path"]
-        if path in _OPEN_PATHS:
-            caller = ANYBODY
-        else:
-            caller = await self.gate.caller_of(served.head, _peer_names(scope))
+        if path in _OPEN_PATHS:  # whoever looks after the server is never told that it asks too much
+            served.route, found = path, self._find(scope["method"], path)
+            assert isinstance(found, _Tell)
+            return found.tell()
+        caller = await self.gate.caller_of(served.head, _peer_names(scope))
         served.caller = caller.id
         allowance = self._allowances.of(caller)
         allowance.enter()

@@ -2,7 +2,8 @@
 """Google ID tokens: signed by Google, made for this server, not expired, and of somebody on the list.
 
 Google's public keys are fetched when they are first needed, and kept as long as Google says. A token with a key that is
-not among them has them fetched again, at most once a minute, so that nobody can have us ask Google all the time.
+not among them has them fetched again, at most once a minute, so that nobody can have us ask Google all the time. While
+they cannot be fetched, a token with an unknown key is no wrong one: its caller is asked to come back.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _LEEWAY_SECONDS = 10
 _FETCH_SECONDS = 10.0
 _SHORTEST_LIFE, _LONGEST_LIFE = 300.0, 86_400.0
 _RETRY_SECONDS = 60.0
+_AGAIN_SECONDS = 2.0
+"""After which keys that could not be fetched are asked for again."""
 _STALE_SECONDS = 86_400.0
 """How long keys are used after they should have been fetched again, where that fails."""
 _KEPT_TOKENS = 1024
@@ -68,22 +71,25 @@ class PublicKeys:
         self._clock = clock
         self._keys: dict[str, Any] = {}
         self._fresh_until = self._tried = float("-inf")
+        self._failed = False
+        """Whether they could not be fetched when that was last tried."""
         self._fetching = asyncio.Lock()
 
     async def get(self, identity: str) -> Any | None:
-        """The key with this id; None where there is none, or where none can be had."""
+        """The key with this id; None where there is none; a `Refusal` where the keys cannot be had now."""
         if self._is_owed(identity):
             async with self._fetching:
                 if self._is_owed(identity):
                     await self._refresh()
-        if self._clock() > self._fresh_until + _STALE_SECONDS:
-            return None
-        return self._keys.get(identity)
+        known = self._keys.get(identity) if self._clock() <= self._fresh_until + _STALE_SECONDS else None
+        if known is None and self._failed:
+            raise Refusal.not_known_now(self._tried + _AGAIN_SECONDS - self._clock())
+        return known
 
     def _is_owed(self, identity: str) -> bool:
         if identity in self._keys and self._clock() <= self._fresh_until:
             return False
-        return self._clock() - self._tried >= _RETRY_SECONDS
+        return self._clock() - self._tried >= (_AGAIN_SECONDS if self._failed else _RETRY_SECONDS)
 
     async def _refresh(self) -> None:
         import jwt
@@ -94,7 +100,9 @@ class PublicKeys:
             keys = jwt.PyJWKSet.from_dict(dict(fetched.keys)).keys
         except Exception as error:  # noqa: BLE001 - a named boundary: whatever a network may do
             _log.warning("The public keys at %s cannot be fetched (%s). Tokens may be refused.", self._url, error)
+            self._failed = True
             return
+        self._failed = False
         self._keys = {key.key_id: key for key in keys if key.key_id}
         self._fresh_until = self._clock() + min(_LONGEST_LIFE, max(_SHORTEST_LIFE, fetched.max_age))
 
@@ -136,8 +144,8 @@ class GoogleTokens:
             raise Refusal.bad_credential()
         try:
             header = jwt.get_unverified_header(token)
-            key = await self._keys.get(str(header.get("kid")))
-            if key is None or header.get("alg") != "RS256":
+            key = await self._keys.get(str(header.get("kid"))) if header.get("alg") == "RS256" else None
+            if key is None:
                 raise Refusal.bad_credential()
             claims = jwt.decode(
                 token, key.key, algorithms=["RS256"], audience=self._audience, issuer=_ISSUERS, leeway=_LEEWAY_SECONDS,

@@ -45,8 +45,22 @@ class Refusal(Exception):
 
     @classmethod
     def from_a_web_page(cls) -> Refusal:
-        """A browser sends it for a page, and a server that asks for no credential would do what any page wants."""
-        return cls(403, "web_page", "Web pages may not call a server that asks for no credential. Protect it by a key.")
+        """A browser sends it for a page, with a certificate or password that it may have; pages must bring a key."""
+        detail = "Web pages may not call this server without a key in a header. Protect it by a key, and send that."
+        return cls(403, "web_page", detail)
+
+    @classmethod
+    def wrong_host(cls) -> Refusal:
+        """It is called by a name that is not this machine's: a web page may have had its own name lead here."""
+        detail = "This server has another name. Ask it as localhost, or protect it by a key."
+        return cls(421, "wrong_host", detail)
+
+    @classmethod
+    def not_known_now(cls, seconds: float) -> Refusal:
+        """What credentials are checked with cannot be had at the moment."""
+        wait = _whole(seconds)
+        detail = "Credentials cannot be checked at the moment. Ask again later."
+        return cls(503, "cannot_check", detail, {"retry-after": wait})
 
     # -- how much
 

@@ -117,7 +117,7 @@ def asked(answer: str, truth: Any = None, **more: Any) -> dict[str, Any]:
 
 
 def raw(body: bytes, path: str = "/evaluate", method: str = "POST", *fields: str) -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", "host: x", f"content-length: {len(body)}", *fields, "", ""]
+    lines = [f"{method} {path} HTTP/1.1", "host: localhost", f"content-length: {len(body)}", *fields, "", ""]
     return "\r\n".join(lines).encode() + body
 
 

@@ -93,21 +93,27 @@ def test_a_batch_of_another_kind_is_refused(server: Server, body: bytes) -> None
 
 HEADS = {
     "no HTTP": (b"hello\r\n\r\n", b"400"),
-    "an unknown method": (b"FETCH /evaluate HTTP/1.1\r\nhost: x\r\n\r\n", b"400"),
-    "a wrong method": (b"DELETE /evaluate HTTP/1.1\r\nhost: x\r\n\r\n", b"405"),
-    "a GET": (b"GET /evaluate/batch HTTP/1.1\r\nhost: x\r\n\r\n", b"405"),
+    "an unknown method": (b"FETCH /evaluate HTTP/1.1\r\nhost: localhost\r\n\r\n", b"400"),
+    "a wrong method": (b"DELETE /evaluate HTTP/1.1\r\nhost: localhost\r\n\r\n", b"405"),
+    "a GET": (b"GET /evaluate/batch HTTP/1.1\r\nhost: localhost\r\n\r\n", b"405"),
     "a wrong path": (raw(GOOD, "/nowhere"), b"404"),
     "a path that leaves": (raw(GOOD, "/../../etc/passwd"), b"404"),
     "another reward": (raw(GOOD, "/rewards/other/evaluate"), b"404"),
-    "bytes in the path": (b"GET /\xff\xfe HTTP/1.1\r\nhost: x\r\n\r\n", b"4"),
+    "bytes in the path": (b"GET /\xff\xfe HTTP/1.1\r\nhost: localhost\r\n\r\n", b"4"),
     "two lengths": (raw(GOOD, "/evaluate", "POST", "content-length: 3"), b"400"),
-    "a length that is no number": (b"POST /evaluate HTTP/1.1\r\nhost: x\r\ncontent-length: many\r\n\r\n", b"400"),
-    "a length below zero": (b"POST /evaluate HTTP/1.1\r\nhost: x\r\ncontent-length: -5\r\n\r\n", b"400"),
+    "a length that is no number": (
+        b"POST /evaluate HTTP/1.1\r\nhost: localhost\r\ncontent-length: many\r\n\r\n",
+        b"400",
+    ),
+    "a length below zero": (b"POST /evaluate HTTP/1.1\r\nhost: localhost\r\ncontent-length: -5\r\n\r\n", b"400"),
     "length and chunks": (raw(GOOD, "/evaluate", "POST", "transfer-encoding: chunked"), b"400"),
     "a length that is too small": (raw(GOOD, "/evaluate").replace(b"length: 1", b"length: "), b"4"),
-    "a bad chunk": (b"POST /evaluate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n", b"400"),
+    "a bad chunk": (b"POST /evaluate HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n", b"400"),
     "compressed": (raw(GOOD, "/evaluate", "POST", "content-encoding: gzip"), b"415"),
-    "too large by what it says": (b"POST /evaluate HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n", b"413"),
+    "too large by what it says": (
+        b"POST /evaluate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000000\r\n\r\n",
+        b"413",
+    ),
     "large headers": (raw(GOOD, "/evaluate", "POST", "x: " + "y" * 300_000), b"4"),
     "many headers": (raw(GOOD, "/evaluate", "POST", *[f"x{n}: {'y' * 100}" for n in range(5_000)]), b"4"),
     "from a web page": (raw(GOOD, "/evaluate", "POST", "origin: http://evil.example"), b"403"),
@@ -146,7 +152,7 @@ def test_a_hundred_megabytes_are_not_read(server: Server) -> None:
     before = memory()
     for head in (b"content-length: 100000000", b"transfer-encoding: chunked"):
         with server.connect() as line:
-            line.sendall(b"POST /evaluate HTTP/1.1\r\nhost: x\r\n" + head + b"\r\n\r\n")
+            line.sendall(b"POST /evaluate HTTP/1.1\r\nhost: localhost\r\n" + head + b"\r\n\r\n")
             answer = flood(line, 100 * MEGABYTE, chunked=b"chunked" in head)
         assert answer.startswith(b"HTTP/1.1 413"), answer[:100]
     assert memory() - before < 40 * MEGABYTE
@@ -188,7 +194,7 @@ SLOW = {
     "half a head": b"POST /evaluate HTTP/1.1\r\nhost",
     "half a body": raw(GOOD)[:-10],
     "a length that is too large": raw(GOOD).replace(b"content-length: ", b"content-length: 1"),
-    "an endless chunk": b"POST /evaluate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhel",
+    "an endless chunk": b"POST /evaluate HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhel",
 }
 
 

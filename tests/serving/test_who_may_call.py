@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import hashlib
 import hmac
 import os
@@ -12,20 +14,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import jwt
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 from jwt.algorithms import RSAAlgorithm
 
 from reward_kit.errors import ConfigError
 from reward_kit.serving import api_keys
 from reward_kit.serving.api_keys import ApiKeys, FileOfKeys, parse_keys
 from reward_kit.serving.app import build_app
-from reward_kit.serving.callers import Allowance
+from reward_kit.serving.callers import ANYBODY, Allowance
 from reward_kit.serving.gate import Gate
 from reward_kit.serving.google_tokens import Fetched, GoogleTokens, PublicKeys
 from reward_kit.serving.refusals import Refusal
-from reward_kit.serving.request_head import Head
+from reward_kit.serving.request_head import Credentials, Head
 from reward_kit.serving.settings import AccessSettings, ServeSettings
 from tests.serving.certificates import DAY, Authority, dns, loopback
 from tests.serving.rewards import equal
@@ -103,7 +110,7 @@ def test_whether_it_lives_may_be_asked_by_anybody(server: Server) -> None:
 
 
 def test_a_body_is_not_read_before_it_is_known_whose_it_is(server: Server) -> None:
-    found = server.say(b"POST /evaluate HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n")
+    found = server.say(b"POST /evaluate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n")
 
     assert found.startswith(b"HTTP/1.1 401")
 
@@ -251,8 +258,16 @@ def test_a_certificate_with_the_right_name_is_taken(secured: Server, authority: 
     assert found.json["score"] == 1.0
 
 
+def test_a_web_page_cannot_use_the_certificate_of_its_browser(secured: Server, authority: Authority) -> None:
+    context = client(authority, authority.sign("trainer", dns("trainer.example")))
+    page = {"Origin": "https://page.example"}
+
+    assert secured.request("POST", "/evaluate", asked("a", "a"), page, tls=context).status == 403
+
+
 def test_a_certificate_with_another_name_is_refused(secured: Server, authority: Authority) -> None:
-    for names in ([], [dns("evil.example")], [dns("trainer.example.evil.example")], [dns("*.example")]):
+    other_kinds = [x509.UniformResourceIdentifier("trainer.example"), x509.RFC822Name("trainer.example")]
+    for names in ([], [dns("evil.example")], [dns("trainer.example.evil.example")], [dns("*.example")], other_kinds):
         pair = authority.sign("trainer.example", *names)  # the common name does not count
         found = secured.request("POST", "/evaluate", asked("a", "a"), tls=client(authority, pair))
         assert (found.status, found.json) == (403, REFUSED)
@@ -407,8 +422,24 @@ async def test_public_keys_outlive_an_outage_and_not_forever(google: Google) -> 
     now += 2 * HOUR
     await tokens.caller_of(token(sub="2"))
     now += 48 * HOUR
-    with pytest.raises(Refusal):
+    with pytest.raises(Refusal) as late:
         await tokens.caller_of(token(sub="3"))
+    assert (late.value.status, "retry-after" in late.value.headers) == (503, True)
+
+
+async def test_a_moment_without_public_keys_refuses_nobody_for_good(google: Google) -> None:
+    now = 1000.0
+    tokens = tokens_of(google, clock=lambda: now)
+    google.fails = True
+    for _ in range(3):
+        with pytest.raises(Refusal) as down:
+            await tokens.caller_of(token())
+        assert down.value.status == 503
+    assert google.asked == 1, "not once for each request"
+    google.fails = False
+    now += int(down.value.headers["retry-after"])
+
+    assert (await tokens.caller_of(token())).id == "trainer@project.iam.gserviceaccount.com"
 
 
 async def test_a_token_that_was_good_is_not_good_after_its_end(google: Google) -> None:
@@ -437,3 +468,68 @@ async def test_keys_and_tokens_are_told_apart(google: Google, tmp_path: Path) ->
     for bad in ("wrong", token(other_key)):
         with pytest.raises(Refusal):
             await caller(bad)
+
+
+# ── keys in the address, and what a browser sends by itself ──────────────────────────────────────────────────────────
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+@given(user=st.text(st.characters(codec="ascii", exclude_characters=":\r\n"), max_size=8))
+@examples(deadline=None, max_examples=20)
+def test_the_password_is_the_key_whoever_is_named(user: str) -> None:
+    request = Head([(b"authorization", basic(user, KEY_A)["Authorization"].encode())])
+
+    assert request.credentials() == Credentials(KEY_A.encode(), by_itself=True)
+
+
+def test_a_key_fits_into_the_address(server: Server) -> None:
+    """As trainers' clients that send no headers have it: aiohttp and httpx make `Basic` of it."""
+
+    async def ask() -> int:
+        address = server.address.replace("://", f"://trainer:{KEY_A}@") + "/evaluate"
+        async with aiohttp.ClientSession() as session, session.post(address, json=asked("a", "a")) as reply:
+            return reply.status
+
+    assert asyncio.run(ask()) == 200
+    assert server.post("/evaluate", asked("a"), basic("trainer", KEY_B[:-1])).json == REFUSED
+    assert server.post("/evaluate", asked("a"), basic(KEY_A, "")).json == REFUSED
+    assert server.post("/evaluate", asked("a"), {"Authorization": "Basic ä"}).json == REFUSED
+
+
+def test_a_web_page_needs_more_than_what_its_browser_keeps(server: Server) -> None:
+    page = {"Origin": "https://page.example"}
+
+    assert server.post("/evaluate", asked("a"), {**page, **basic("a", KEY_A)}).status == 403
+    assert server.post("/evaluate", asked("a"), {**page, "X-Api-Key": KEY_A}).status == 200
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]", "LOCALHOST"])
+def test_an_open_server_answers_to_the_names_of_this_machine(name: str) -> None:
+    with serving(equal) as found:
+        for host in (name, f"{name}:{found.port}"):
+            assert found.get("/evaluate", {"Host": host}).status == 200
+
+
+@pytest.mark.parametrize(
+    "name", ["page.example", "localhost.page.example", "127.0.0.1.page.example", "", "[::2]", "x@localhost"]
+)
+def test_an_open_server_answers_to_no_other_name(name: str) -> None:
+    """A page may have its own name lead to this machine, and then ask as if it had come from here."""
+    with serving(equal) as found:
+        for path in ("/", "/evaluate", "/metrics"):
+            assert found.get(path, {"Host": name}).status == 421
+        assert found.get("/health", {"Host": name}).status == 200
+
+
+def test_a_protected_server_may_have_any_name(server: Server) -> None:
+    assert server.get("/evaluate", {"Host": "rewards.example", "X-Api-Key": KEY_A}).status == 200
+
+
+def test_whoever_looks_after_the_server_is_never_refused() -> None:
+    with serving(equal, access={"concurrency": 1, "rate": 1e-9}) as found:
+        found.app._allowances.of(ANYBODY).enter()
+        assert found.post("/evaluate", asked("a")).status == 429
+        assert [found.get(path).status for path in ("/health", "/ready")] == [200, 200]
