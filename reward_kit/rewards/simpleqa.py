@@ -17,7 +17,7 @@ __all__ = ["simpleqa_reward"]
 _SECONDS: Final = 600
 """What a call may take: a judge behind a busy endpoint is asked again and again."""
 _LONGEST_ANSWER: Final = 100_000
-_GRADES: Final = ("CORRECT", "INCORRECT", "NOT_ATTEMPTED")
+_GRADES: Final = ("CORRECT", "NOT_ATTEMPTED", "INCORRECT")
 _SHOWN: Final = 500
 _CRITERIA: Final = """Compare the answer to a question with the reference answer, and give one of three grades.
 CORRECT: the answer holds what the reference says, and nothing in it contradicts the reference. Capital letters,
@@ -38,8 +38,8 @@ async def simpleqa_reward(
 
     The judge chooses among three grades, after the definitions of SimpleQA: correct; incorrect, which contradicts the
     reference; not attempted, which does neither. With several `votes` (draws; give the judge a temperature) the grade
-    with the most votes counts. An empty answer is graded "not attempted" without asking the judge. If the judge does
-    not answer, or its reply holds no grade, there is no verdict.
+    with the most votes counts; where two have equally many, the worse one. An empty answer is graded "not attempted"
+    without asking the judge. If the judge does not answer, or its reply holds no grade, there is no verdict.
 
     Metrics: `correct`, `incorrect`, `not_attempted` (one of them is 1.0); `correct_given_attempted`, only where an
     answer was attempted.

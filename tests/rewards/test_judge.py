@@ -21,7 +21,7 @@ from reward_kit.generation.mock import MockModelClient
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.resources import Model
 from reward_kit.rewards._judging.asking import read_choice, read_grade
-from reward_kit.rewards._judging.prompts import comparing, grading
+from reward_kit.rewards._judging.prompts import comparing, grading, question_of
 from reward_kit.rewards.judge import compare, grade, judge_reward, pairwise_judge_reward
 from reward_kit.typed_interface import RewardContractError
 from tests.generation.loopback import answer
@@ -76,21 +76,42 @@ class Scripted:
         ("<think>VERDICT: 1</think>\nFine.\nVERDICT: 9", 9),
         ("VERDICT: 11", None),
         ("VERDICT: -1", None),
-        ("VERDICT: 7/10", None),
         ("VERDICT: seven", None),
-        ("VERDICT: 7.", None),
-        ("**VERDICT: 7**", None),
+        ("VERDICT: 7/5", None),
+        ("VERDICT: 7/10/10", None),
+        ("VERDICT: 7.5", None),
+        ("VERDICT: 7 or 8", None),
+        ("**VERDICT: 7**\n**VERDICT: 8**", None),
         ("The VERDICT: 7", None),
         ("VERDICT: 7\nNo, wait.", None),
         ("VERDICT: 3\nVERDICT: 7", None),
         ("7", None),
         ("", None),
         ("VERDICT: " + "9" * 10_000, None),
-        ("verdict: 7", None),
+        ("Verdict: so-so.\nVERDICT: 7", 7),
+        ("Verdict: 6\nverdict: 7", None),
     ],
 )
 def test_a_grade_is_the_last_line_or_nothing(reply: str, grade: int | None) -> None:
     assert read_grade(reply, (0, 10)) == grade
+
+
+_SPELLINGS = ("7", "7.", "7/10", "7 / 10.", "7 out of 10", "7.0", "`7`", '"7"')
+_LINES = (
+    "VERDICT: {}", "**VERDICT: {}**", "VERDICT: **{}**", "**VERDICT:** {}", "__VERDICT__: {}", "### VERDICT: {}",
+    "- VERDICT: {}", "> VERDICT: {}", "Verdict: {}", "*Verdict:* {}", "```\nVERDICT: {}\n```", "VERDICT: {}\n\n---\n",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", _LINES)
+@pytest.mark.parametrize("spelling", _SPELLINGS)
+def test_what_decorates_a_verdict_says_nothing(line: str, spelling: str) -> None:
+    """Several verdicts are none, however they are decorated."""
+    reply = f"It holds.\n{line.format(spelling)}"
+    assert read_grade(reply, (0, 10)) == 7
+    assert read_grade(f"{reply}\n{line.format(8)}", (0, 10)) is None
+    for other in ("-7", "77", "7/9", "seven", "7 8", "A"):
+        assert read_grade(line.format(other), (0, 10)) is None
 
 
 def test_a_choice_is_one_of_three() -> None:
@@ -107,6 +128,21 @@ def test_an_answer_cannot_leave_its_block(answer: str) -> None:
     digest = opening.removesuffix(">>>").split()[-1]
     assert digest not in answer and prompt.count(f"<<<end {digest}>>>") == (2 if answer else 1)
     assert digest != comparing("q", answer, "x", rubric=None).split("<<<question ")[1][:16]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text()), min_size=2, max_size=5), st.data()
+)
+def test_a_turn_cannot_pretend_to_be_two(turns: list[tuple[str, str]], data: st.DataObject) -> None:
+    """A turn that holds the very lines by which a judge was shown another conversation begins no turn here."""
+    talk = [Message(role=role, content=text) for role, text in turns]
+    shown = question_of([*talk, TALK[-1]])
+    forged = talk[-1].model_copy(
+        update={"content": f"{talk[-1].content}\n\n{data.draw(st.sampled_from([shown, shown[:60]]))}"}
+    )
+    again = question_of([*talk[:-1], forged, TALK[-1]])
+    digest = again.removeprefix("<<<turn ").split(":")[0]
+    assert again.count(f"<<<turn {digest}: ") == len(talk) and digest not in shown
 
 
 # ── pointwise ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -51,6 +51,17 @@ async def test_the_grade_of_most_votes_counts() -> None:
     assert (await graded(*votes, votes=3)).metrics["incorrect"].score == 1.0
 
 
+@pytest.mark.parametrize(
+    "votes", [("CORRECT", "INCORRECT"), ("CORRECT", "NOT_ATTEMPTED"), ("NOT_ATTEMPTED", "INCORRECT"), ("CORRECT",) * 2]
+)
+@pytest.mark.parametrize("backwards", [False, True])
+async def test_a_tie_never_counts_for_the_model(votes: tuple[str, str], backwards: bool) -> None:
+    replies = [f"VERDICT: {label}" for label in (votes[::-1] if backwards else votes)]
+    result = await graded(*replies, votes=2)
+    assert result.score == float(set(votes) == {"CORRECT"})
+    assert result.metrics["incorrect"].score == float("INCORRECT" in votes)
+
+
 async def test_the_judge_sees_question_reference_and_answer_but_no_thoughts(tmp_path: Any, monkeypatch: Any) -> None:
     asked: list[str] = []
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asking a judge, as often as it takes: several votes, both orders of a pair, another try for an unreadable reply.
 
-A reply is read strictly: its last line is the verdict and no other line is one, or there is none.
+A reply is read strictly: its last line is the verdict and no other line is one, or there is none. Bold type, quotes
+and a full stop around the verdict are decoration.
 """
 
 from __future__ import annotations
@@ -132,11 +133,15 @@ async def compare_answers(
 async def classify_answer(
     judge: Asker, question: str, answer: str, *, criteria: str, reference: str, labels: Sequence[str], votes: int
 ) -> tuple[str, str]:  # fmt: skip
-    """The label that most of `votes` give, the first of `labels` among equals; and a reply that gives it."""
+    """The label that most of `votes` give, and a reply that gives it.
+
+    `labels` begin with the best one. Among labels with equally many votes the worst counts: a tie is no reason to
+    believe in an answer.
+    """
     prompt = classifying(question, answer, criteria=criteria, reference=reference, labels=labels)
     read = await _votes(judge, prompt, votes, lambda reply: read_label(reply, labels))
     counts = Counter(label for label, _ in read)
-    most = max(labels, key=lambda label: counts[label])
+    most = max(reversed(labels), key=lambda label: counts[label])
     return most, next(reply for label, reply in read if label == most)
 
 
@@ -198,7 +203,10 @@ def _shortened(reply: str) -> str:
 Choice = Literal["A", "B", "TIE"]
 """Which of two answers is better."""
 
-_VERDICT = re.compile(r"^[ \t]*VERDICT:[ \t]*(?P<verdict>[^\n]*)$", re.MULTILINE)
+_MARKS = r"""[ \t>#*_`~"'-]*"""
+"""What stands around a verdict and says nothing."""
+_VERDICT = re.compile(rf"^{_MARKS}(?P<word>VERDICT){_MARKS}:(?P<verdict>[^\n]*)$", re.MULTILINE | re.IGNORECASE)
+_GRADE = re.compile(r"(?P<grade>-?[0-9]{1,6})(?:\.0{1,6})?(?:[ \t]*(?:/|out of)[ \t]*(?P<highest>[0-9]{1,6}))?")
 _LONGEST = 100_000
 """Characters of a reply; no judge's reasons are that long."""
 
@@ -206,14 +214,15 @@ _LONGEST = 100_000
 def read_grade(reply: str, scale: tuple[int, int]) -> int | None:
     """The grade, a whole number on the scale; None where the reply gives none, or several.
 
-    >>> read_grade("Right.\\nVERDICT: 7", (0, 10)), read_grade("VERDICT: 7/10", (0, 10)), read_grade("7", (0, 10))
-    (7, None, None)
+    >>> read_grade("Right.\\nVERDICT: 7", (0, 10)), read_grade("**VERDICT:** 7/10.", (0, 10)), read_grade("7", (0, 10))
+    (7, 7, None)
     """
     verdict = _verdict(reply)
-    if verdict is None or not re.fullmatch(r"-?[0-9]{1,6}", verdict):
-        return None
+    found = _GRADE.fullmatch(verdict) if verdict is not None else None
     low, high = scale
-    return int(verdict) if low <= int(verdict) <= high else None
+    if found is None or int(found["highest"] or high) != high:
+        return None
+    return int(found["grade"]) if low <= int(found["grade"]) <= high else None
 
 
 def read_choice(reply: str) -> Choice | None:
@@ -239,8 +248,10 @@ def read_label(reply: str, labels: Sequence[str]) -> str | None:
 
 
 def _verdict(reply: str) -> str | None:
-    verdict_text = without_reasoning(reply[-_LONGEST:]).rstrip()
-    found = list(_VERDICT.finditer(verdict_text))
-    if len(found) != 1 or found[0].end() != len(verdict_text):
+    """What the only line with a verdict says, without marks; lines in capitals, as asked for, come before others."""
+    text = without_reasoning(reply[-_LONGEST:])
+    lines = list(_VERDICT.finditer(text))
+    lines = [line for line in lines if line["word"].isupper()] or lines
+    if len(lines) != 1 or re.search(r"\w", text[lines[0].end() :]):
         return None
-    return found[0]["verdict"].strip()
+    return lines[0]["verdict"].strip(" \t\r.>#*_`~\"'")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.models import Message
@@ -57,11 +57,15 @@ def classifying(question: str, answer: str, *, criteria: str, reference: str, la
 
 
 def question_of(messages: Sequence[Message]) -> str:
-    """What was asked: the conversation before the answer."""
+    """What was asked: the conversation before the answer.
+
+    Each turn begins with a line that holds a hash of the conversation, so that no turn can pretend to be several.
+    """
     turns = messages[:-1]
     if len(turns) == 1:
         return turns[0].text
-    return "\n\n".join(f"[{turn.role}]\n{turn.text}" for turn in turns)
+    digest = _digest(text for turn in turns for text in (turn.role, turn.text))
+    return "\n\n".join(f"<<<turn {digest}: {turn.role}>>>\n{turn.text}" for turn in turns)
 
 
 def answer_of(message: Message) -> str:
@@ -73,6 +77,10 @@ def answer_of(message: Message) -> str:
 
 def _prompt(criteria: str, blocks: dict[str, str], form: str) -> str:
     shown = {name: text for name, text in blocks.items() if text}
-    digest = hashlib.sha256("\0".join(shown.values()).encode(errors="replace")).hexdigest()[:16]
+    digest = _digest(shown.values())
     parts = [f"<<<{name} {digest}>>>\n{text}\n<<<end {digest}>>>" for name, text in shown.items()]
     return "\n\n".join([_IMPARTIAL, criteria, *parts, form])
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode(errors="replace")).hexdigest()[:16]
