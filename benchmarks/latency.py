@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A slow endpoint: how near a run comes to what its concurrency allows."""
+"""A slow endpoint: how near a run comes to what its concurrency allows, and what `output.sync=batch` takes of that."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
 from benchmarks.report import Report, Row
-from benchmarks.scene import interleaved, mock_server, remote, timed_run, workshop
+from benchmarks.scene import Workshop, interleaved, mock_server, remote, timed_run, workshop
 
 __all__ = ["main"]
 
@@ -20,9 +24,21 @@ def main(*, quick: bool = False) -> Report:
     with workshop() as shop, mock_server(latency_ms=LATENCY * 1000) as api_base:
         timed_run(shop.config(concurrency, remote(api_base, concurrency)), concurrency)
         measured = interleaved(
-            {"run": lambda: timed_run(shop.config(prompts, remote(api_base, concurrency)), prompts)}, rounds
+            {sync: partial(_timed, shop, remote(api_base, concurrency), prompts, sync) for sync in ("close", "batch")},
+            rounds,
         )
-    ideal, ours = concurrency / LATENCY, prompts / measured["run"].best
+    ideal, ours = concurrency / LATENCY, prompts / measured["close"].best
     context = f"{ours:,.0f} of {ideal:,.0f} requests/s over {prompts:,} prompts"
     row = Row(f"concurrency {concurrency}, of the ideal", ours / ideal, context, at_least=GOAL)
-    return Report("latency", f"an endpoint that takes {LATENCY * 1000:.0f} ms to answer", [row])
+    forced = measured["batch"].best / measured["close"].best
+    context = (
+        f"{measured['batch'].best:.2f} s beside {measured['close'].best:.2f} s: each batch waits for the disk twice"
+    )
+    rows = [row, Row("output.sync=batch, of the time with sync=close", forced, context)]
+    return Report("latency", f"an endpoint that takes {LATENCY * 1000:.0f} ms to answer", rows)
+
+
+def _timed(shop: Workshop, generation: Mapping[str, Any], prompts: int, sync: str) -> float:
+    config = shop.config(prompts, generation)
+    output = config.output.model_copy(update={"sync": sync})
+    return timed_run(config.model_copy(update={"output": output}), prompts)

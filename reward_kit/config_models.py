@@ -819,6 +819,9 @@ class OutputConfig(_Part):
     """How many seconds pass between two copies to the mirror."""
     storage_options: dict[str, Any] = Field(default_factory=dict)
     """Options of the fsspec filesystem of the mirror's store. They are never written to a file."""
+    sync: Literal["close", "batch"] = "close"
+    """When the run's files are forced to the disk: when they are closed, so that a loss of power may cost the last
+    answers (a killed process costs none); or after each batch of answers, before anything else is done with them."""
 
 
 class PipelineConfig(_Part):
@@ -954,7 +957,7 @@ _RARE: Mapping[str, tuple[str, ...]] = {
     "dataset": ("revision", "storage_options", "choices", "few_shot"),
     "generation": ("transport", "batch"),
     "reward": ("remote",),
-    "output": ("mirror_seconds", "storage_options"),
+    "output": ("mirror_seconds", "storage_options", "sync"),
 }
 """Settings that few runs have, by their section."""
 

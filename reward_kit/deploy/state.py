@@ -8,7 +8,6 @@ is taken away again; no key and no secret.
 from __future__ import annotations
 
 import fcntl
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reward_kit.deploy.plan import Action
 from reward_kit.errors import DeployError
+from reward_kit.storage.files import Draft
 
 __all__ = ["Deployment", "Deployments", "StepState", "check_id"]
 
@@ -131,12 +131,8 @@ class Deployments:
         deployment.changed = datetime.now(UTC).isoformat(timespec="seconds")
         path = self._path(deployment.id)
         self._make_folder()
-        temporary = path.with_suffix(".new")
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(deployment.model_dump_json(indent=2).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with Draft(path, mode=0o600) as draft:
+            draft.write(deployment.model_dump_json(indent=2).encode() + b"\n")
 
     def forget(self, deployment_id: str) -> None:
         """Take away everything that is kept of it."""

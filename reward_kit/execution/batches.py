@@ -17,14 +17,13 @@ import contextlib
 import hashlib
 import itertools
 import logging
-import os
 import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import (
@@ -55,6 +54,7 @@ from reward_kit.generation.tokens import most_usage
 from reward_kit.generation.wire import Prompt, settings_of
 from reward_kit.redaction import blot_bytes, mask
 from reward_kit.storage.batch_journal import BatchJournal, Part
+from reward_kit.storage.files import Draft
 from reward_kit.storage.run_directory import RunDirectory
 from reward_kit.utils.digest_map import DigestMap, digest64
 
@@ -681,7 +681,7 @@ class _PartWriter:
         self._journal = journal
         self._settings = settings
         self._number = len(journal.parts)
-        self._file: BinaryIO | None = None
+        self._draft: Draft | None = None
         self._digest = hashlib.sha256()
         self._requests = self._size = 0
         self._cost = 0.0
@@ -690,9 +690,9 @@ class _PartWriter:
         if self.fill.add(len(line)):
             self.finish()
             self._begin()
-        if self._file is None:
+        if self._draft is None:
             raise AssertionError("a file was begun")
-        self._file.write(line)
+        self._draft.write(line)
         self._digest.update(line)
         self._requests += 1
         self._size += len(line)
@@ -709,40 +709,24 @@ class _PartWriter:
 
     def discard(self) -> None:
         """Throw away what was not finished."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            self._draft.unlink(missing_ok=True)
+        if self._draft is not None:
+            self._draft.discard()
+            self._draft = None
 
     @property
     def _name(self) -> str:
         return f"{self._number:04d}"
 
-    @property
-    def _draft(self) -> Path:
-        path = self._journal.requests_path(self._name)
-        return path.with_name(f"{path.name}.writing")
-
     def _begin(self) -> None:
         self._number += 1
         self._digest, self._requests, self._size, self._cost = hashlib.sha256(), 0, 0, 0.0
-        try:
-            self._draft.parent.mkdir(exist_ok=True)
-            self._file = self._draft.open("wb", buffering=1 << 20)
-        except OSError as error:
-            raise _not_written(self._draft, error) from error
+        self._draft = Draft(self._journal.requests_path(self._name), make_folder=True)
 
     def _close(self, attempt: int) -> dict[str, Any] | None:
-        file, self._file = self._file, None
-        if file is None:
+        draft, self._draft = self._draft, None
+        if draft is None:
             return None
-        try:
-            with file:
-                file.flush()
-                os.fsync(file.fileno())
-            self._draft.replace(self._journal.requests_path(self._name))
-        except OSError as error:
-            raise _not_written(self._draft, error) from error
+        draft.keep()
         return {
             "part": self._name, "requests": self._requests, "size": self._size, "sha256": self._digest.hexdigest(),
             "settings": self._settings, "attempt": attempt, "most_cost": self._cost,
@@ -753,23 +737,16 @@ class _Spool:
     """A file that comes in pieces, and takes its place only when it is whole. Credentials are blotted out."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._draft = path.with_name(f"{path.name}.writing")
+        self._draft = Draft(path, make_folder=True)
         self._rest = b""
         self._digest = hashlib.sha256()
         self._size = 0
 
     def __enter__(self) -> _Spool:
-        try:
-            self._draft.parent.mkdir(exist_ok=True)
-            self._file = self._draft.open("wb")
-        except OSError as error:
-            raise _not_written(self._draft, error) from error
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._draft.unlink(missing_ok=True)
+        self._draft.discard()
 
     def write(self, piece: bytes) -> None:
         """Take a piece. Whole lines are written: what is to be blotted out must not lie across two pieces."""
@@ -784,20 +761,12 @@ class _Spool:
         """Everything came: what is to be noted of it."""
         if self._rest:
             self._write(self._rest + b"\n")
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._draft.replace(self._path)
-        except OSError as error:
-            raise _not_written(self._draft, error) from error
-        return {"name": self._path.name, "size": self._size, "sha256": self._digest.hexdigest()}
+        self._draft.keep()
+        return {"name": self._draft.target.name, "size": self._size, "sha256": self._digest.hexdigest()}
 
     def _write(self, lines: bytes) -> None:
         lines = blot_bytes(lines)
-        try:
-            self._file.write(lines)
-        except OSError as error:
-            raise _not_written(self._draft, error) from error
+        self._draft.write(lines)
         self._digest.update(lines)
         self._size += len(lines)
 
@@ -805,10 +774,3 @@ class _Spool:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _not_written(path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"Cannot write {str(path)!r} ({error.strerror or error}). Nothing before this is lost: make room, then run the "
-        "same command again."
-    )

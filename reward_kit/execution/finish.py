@@ -11,13 +11,14 @@ from typing import Any
 import orjson
 
 from reward_kit.config_models import PipelineConfig
-from reward_kit.errors import ConfigError, StorageError
+from reward_kit.errors import ConfigError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.money import Money
 from reward_kit.execution.totals import Totals
 from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.cache.responses import Earlier
 from reward_kit.generation.judge import JudgeUse
+from reward_kit.storage.files import Draft
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Head
 from reward_kit.storage.projected_file import ProjectedFile
@@ -148,13 +149,5 @@ def _inside(output_dir: str, name: str) -> Path:
 
 
 def _write_lines(target: Path, lines: Iterable[bytes]) -> None:
-    draft = target.with_name(f"{target.name}.writing")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            file.writelines(lines)
-        draft.replace(target)
-    except OSError as error:
-        raise StorageError(
-            f"Cannot write {str(target)!r} ({error.strerror}). The results themselves are safe."
-        ) from error
+    with Draft(target, advice="The results themselves are safe.", make_folder=True) as draft:
+        draft.write_all(lines)

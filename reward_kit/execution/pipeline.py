@@ -238,8 +238,9 @@ class EvaluationPipeline:
         self, directory: RunDirectory, workload: Workload, reward: Rewards | None, *, has_every_answer: bool
     ) -> RunResult:
         async with contextlib.AsyncExitStack() as open_things:
+            directory.always_on_disk = self.config.output.sync == "batch"
             rollouts = open_things.enter_context(self._open_rollouts(directory, workload))
-            beside = self._open_projection(directory, rollouts)
+            beside = self._open_projection(open_things, directory, rollouts)
             self._vocabulary.prepare(directory)
             results = open_things.enter_context(directory.results()) if reward is not None else None
             if self._retry_failed:
@@ -358,7 +359,7 @@ class EvaluationPipeline:
         if self.config.agent is None:
             return None
         self._see_the_environment(directory)
-        return files.enter_context(TurnJournal(directory.episodes_path))
+        return files.enter_context(TurnJournal(directory.episodes_path, always_on_disk=directory.always_on_disk))
 
     def _see_the_environment(self, directory: RunDirectory) -> None:
         """Say where the source of an agent's worlds is not what it was. It may have been mended: nothing is refused.
@@ -482,10 +483,15 @@ class EvaluationPipeline:
             return None
         return self._vocabulary.projection(directory.path)
 
-    def _open_projection(self, directory: RunDirectory, rollouts: Journal) -> ProjectedFile | None:
+    def _open_projection(
+        self, open_things: contextlib.AsyncExitStack, directory: RunDirectory, rollouts: Journal
+    ) -> ProjectedFile | None:
         """The same, holding what the rollouts hold."""
         beside = self._projection(directory)
-        if beside is not None and (kept := beside.mend(rollouts)) is not None:
+        if beside is None:
+            return None
+        open_things.callback(beside.close)
+        if (kept := beside.mend(rollouts)) is not None:
             _log.warning(
                 "%r was changed by hand. It is written again, and the changed file is kept as %r.",
                 str(beside.path),

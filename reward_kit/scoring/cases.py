@@ -27,6 +27,7 @@ from reward_kit.models import EvaluateResult, Message, Rollout, Sample
 from reward_kit.scoring.rewards import Reward
 from reward_kit.scoring.scorers import open_scorer
 from reward_kit.storage.candidates import split_off_answer
+from reward_kit.storage.files import Draft
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.tables import set_fields
 from reward_kit.utils import exact_json
@@ -91,10 +92,8 @@ def case_of(rollout: Rollout, expect: Expected, **more: Any) -> Case:
 
 def write_cases(path: Path, cases: Sequence[Case]) -> None:
     """Write the cases, one per line; the file appears whole or not at all."""
-    draft = path.with_name(f"{path.name}.writing")
-    with draft.open("wb") as file:
-        file.writelines(json_line(_as_row(case)) for case in cases)
-    draft.replace(path)
+    with Draft(path, advice="Name another file.") as draft:
+        draft.write_all(json_line(_as_row(case)) for case in cases)
 
 
 def is_of_reviews(path: Path) -> bool:

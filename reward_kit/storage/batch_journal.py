@@ -13,7 +13,6 @@ file in which they are asked for again. `absorbed`: every answer is in `rollouts
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ import orjson
 from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
 from reward_kit.redaction import blot_bytes
+from reward_kit.storage.files import GrowingFile
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line
 from reward_kit.utils.clock import now
@@ -106,15 +106,11 @@ class BatchJournal:
         """The id that this run's batches carry, once it has one."""
         self.parts: dict[str, Part] = {}
         """By name, in the order in which they were made."""
-        self._descriptor = -1
+        self._file: GrowingFile | None = None
         if read_only and not path.exists():
             return
-        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
-        try:
-            self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise StorageError(f"Cannot open {str(path)!r} ({error.strerror}). Check the path.") from error
-        self._read(cut=not read_only)
+        self._file = GrowingFile(path, read_only=read_only, always_on_disk=True)
+        self._read(self._file)
 
     def __enter__(self) -> Self:
         return self
@@ -149,42 +145,27 @@ class BatchJournal:
         """Write an event down; when this returns, it is on the disk itself."""
         fields = {"schema": SCHEMA_VERSION, "event": event, "time": now()}
         fields |= ({} if part is None else {"part": part}) | facts
-        line = sealed_line(blot_bytes(orjson.dumps(fields)) + b"\n")
-        try:
-            end = os.fstat(self._descriptor).st_size
-            if os.write(self._descriptor, line) != len(line):
-                os.ftruncate(self._descriptor, end)
-                raise OSError("there is no room left")
-            os.fsync(self._descriptor)
-        except OSError as error:
-            raise StorageError(
-                f"Cannot write to {str(self.path)!r} ({error.strerror or error}). Nothing before this is lost: make "
-                "room, then run the same command again."
-            ) from error
+        if self._file is None:
+            raise AssertionError("a file that is only read was opened")
+        self._file.append(sealed_line(blot_bytes(orjson.dumps(fields)) + b"\n"))
         self._take(fields)
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self._file is not None:
+            self._file.close()
 
-    def _read(self, *, cut: bool) -> None:
-        offset = 0
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.endswith(b"\n"):
-                    if cut:
-                        os.ftruncate(self._descriptor, offset)
-                    break
-                if not check_line(line):
-                    raise StorageError(
-                        f"{str(self.path)!r}, line {number}, is damaged: it is not what was written there. Restore the "
-                        "file. Without it reward-kit does not know which batches are running; the provider's own list "
-                        "shows them."
-                    )
-                self._take(exact_json.loads(line))
-                offset += len(line)
+    def _read(self, file: GrowingFile) -> None:
+        if not file.read_only:
+            file.cut_torn_line()
+        for number, line in enumerate(file.lines(), start=1):
+            if not check_line(line):
+                raise StorageError(
+                    f"{str(self.path)!r}, line {number}, is damaged: it is not what was written there. Restore the "
+                    "file. Without it reward-kit does not know which batches are running; the provider's own list "
+                    "shows them."
+                )
+            self._take(exact_json.loads(line))
 
     def _take(self, fields: Mapping[str, Any]) -> None:
         event, name = fields["event"], fields.get("part")

@@ -10,7 +10,6 @@ verdict; `error` says why.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -22,6 +21,7 @@ import orjson
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.errors import MissingExtraError, StorageError
 from reward_kit.models import Record, Rollout
+from reward_kit.storage.files import Draft
 from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.row_json import json_text
 from reward_kit.storage.tables import entry_of, last_text, set_fields, verdict_columns
@@ -162,15 +162,13 @@ def write_parquet(
     from pyarrow.parquet import ParquetWriter
 
     schema = _schema(metadata)
-    draft = target.with_name(f"{target.name}.writing")
     repeating: Any = [column.name for column in COLUMNS if column.repeats]
     written = 0
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+    with Draft(target, advice=_SAFE, make_folder=True) as draft:
         # A row group is encoded and compressed by a second thread while the next one is read by this one.
         with (
             ParquetWriter(
-                draft, schema, compression="zstd", use_dictionary=repeating, write_page_checksum=True
+                draft.path, schema, compression="zstd", use_dictionary=repeating, write_page_checksum=True
             ) as writer,
             ThreadPoolExecutor(1) as second,
         ):
@@ -183,13 +181,7 @@ def write_parquet(
                 written += group.num_rows
             if under_way is not None:
                 under_way.result()
-        seal_parquet(draft)
-        _put_on_disk(draft)
-        draft.replace(target)
-    except OSError as error:
-        raise StorageError(f"Cannot write {str(target)!r} ({error.strerror or error}). {_SAFE}") from error
-    finally:
-        draft.unlink(missing_ok=True)
+        seal_parquet(draft.path)
     return written
 
 
@@ -298,11 +290,3 @@ def _for_pandas() -> bytes:
         for name, kind in _FOR_PANDAS.items()
     ]
     return orjson.dumps({"index_columns": [], "column_indexes": [], "columns": described, "pandas_version": "2.0.0"})
-
-
-def _put_on_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,13 +8,13 @@ manifest is left alone: it says what the other files were made with, and nothing
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from reward_kit.errors import ConfigError, StorageError
+from reward_kit.storage.files import Draft
 from reward_kit.storage.journal_lines import HEAD, is_whole
 from reward_kit.storage.run_directory import (
     RESULTS,
@@ -201,19 +201,15 @@ def _rewrites(path: Path) -> Callable[[RunDirectory], None]:
     """Takes the damaged lines out, and has the manifest know how many entries are left."""
 
     def rewrite(directory: RunDirectory) -> None:
-        draft = path.with_name(f"{path.name}.mending")
         kept = _free_name(path)
         keys: set[tuple[bytes, bytes]] = set()
-        with path.open("rb") as lines, draft.open("wb") as file:
+        with path.open("rb") as lines, Draft(path) as draft:
             for line in lines:
                 match = HEAD.match(line)
                 if match is not None and line.endswith(b"\n") and is_whole(line) is not False:
                     keys.add((match[2], match[3]))
-                    file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copyfile(path, kept)
-        draft.replace(path)
+                    draft.write(line)
+            shutil.copyfile(path, kept)
         directory.note_held({path.name: len(keys)})
 
     return rewrite

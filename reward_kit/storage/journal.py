@@ -9,14 +9,13 @@ compared with it when it is read: one that differs is an error that names the li
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
 from reward_kit.errors import StorageError
 from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
+from reward_kit.storage.files import GrowingFile
 from reward_kit.storage.journal_index import NOTHING_SPENT, JournalIndex, ScannedOrder, WrittenOrder
 from reward_kit.storage.journal_lines import (
     HEAD,
@@ -42,34 +41,29 @@ _SCHEMAS = frozenset(b"%d" % schema for schema in READABLE_SCHEMAS)
 class Journal:
     """An open journal: read what it holds, append to it, compact it."""
 
-    def __init__(self, path: Path, *, read_only: bool = False, owed_again: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, read_only: bool = False, owed_again: bool = False, always_on_disk: bool = False
+    ) -> None:
         """Open `path` for reading and appending, and cut off a torn last line; or only for reading.
 
         `owed_again`: what a damaged line held can be made again, so it is left out; else a damaged line is an error.
+        `always_on_disk`: lines are on the disk itself when `append` returns.
         """
         self.path = path
+        self._file = GrowingFile(path, read_only=read_only, always_on_disk=always_on_disk)
         self._owed_again = owed_again
         self.damaged: set[int] = set()
         """The numbers of the lines that were left out, as far as they were read."""
         self.unchecked = 0
         """Lines without a checksum that were read last: they were written before there were any."""
-        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
-        try:
-            self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            purpose, advice = (
-                ("reading", "Check the path.") if read_only else ("writing", "Choose another output directory.")
-            )
-            raise StorageError(f"Cannot open {str(path)!r} for {purpose} ({error.strerror}). {advice}") from error
         self.read_only = read_only
         """Whether nothing may be written: the file is somebody else's."""
-        self._end = self._end_of_last_line()
-        self._is_ours = self._end == 0
+        self._is_ours = self._file.end == 0
         """Whether this very object wrote every line: what it has just written it need not compare."""
         if not read_only:
             self._refuse_foreign()
-            os.ftruncate(self._descriptor, self._end)
-        self._written = WrittenOrder() if self._end == 0 else None
+            self._file.cut_torn_line()
+        self._written = WrittenOrder() if self._file.end == 0 else None
         """Where the lines belong, noted as they are written, where the file was empty when it was opened."""
         self._keys: int | None = None
         """How many keys there are, where compacting has just counted them."""
@@ -88,7 +82,7 @@ class Journal:
     @property
     def holds_lines(self) -> bool:
         """Whether there is at least one whole line."""
-        return self._end > 0
+        return self._file.end > 0
 
     @property
     def keys(self) -> int:
@@ -108,45 +102,22 @@ class Journal:
         lines = [(position, index, sealed_line(data)) for position, index, data in plain]
         try:
             self._write(lines)
-        except OSError as error:
-            self._write_what_fits(lines)
-            raise StorageError(
-                f"Cannot write to {str(self.path)!r} ({error.strerror or error}). "
-                "Nothing before this is lost: make room, then run the same command again."
-            ) from error
+        except StorageError:
+            with contextlib.suppress(StorageError):  # those that do fit: each of them was paid for
+                for line in lines:
+                    self._write([line])
+            raise
 
     def _write(self, lines: Sequence[Line]) -> None:
-        block = b"".join([data for _, _, data in lines])
-        try:
-            written = os.write(self._descriptor, block)
-            if written != len(block):  # a nearly full disk takes a part of it
-                raise OSError(errno.ENOSPC, f"only {written} of {len(block)} bytes were taken")
-        except OSError:
-            self._take_back_to(self._end)
-            raise
+        self._file.append(b"".join([data for _, _, data in lines]))
         self._sorted, self._keys, self._index = False, None, None
         if self._written is not None:
             self._written.note(lines)
-        self._end += len(block)
         self.appended += len(lines)
-
-    def _write_what_fits(self, lines: Sequence[Line]) -> None:
-        """Where not all of several lines could be written, write those that can: each of them was paid for."""
-        with contextlib.suppress(OSError):
-            for line in lines:
-                self._write([line])
 
     def sync(self) -> None:
         """Ask the operating system to put everything written so far on the disk itself."""
-        if self.read_only:
-            return
-        try:
-            os.fsync(self._descriptor)
-        except OSError as error:
-            raise StorageError(
-                f"What was last written to {str(self.path)!r} is not on the disk ({error.strerror}). Check the disk, "
-                "then run the same command again."
-            ) from error
+        self._file.sync()
 
     def index(self) -> JournalIndex:
         """Read the heads of all lines, unless they were read before and are still the same."""
@@ -189,44 +160,23 @@ class Journal:
         self._keys = len(order)
         if self._sorted:
             return False
-        replacement = self.path.with_name(self.path.name + ".compacting")
-        try:
-            with replacement.open("wb") as file:
-                file.writelines(self._rewritten(order))
-                file.flush()
-                os.fsync(file.fileno())
-            replacement.replace(self.path)
-        except OSError as error:
-            replacement.unlink(missing_ok=True)
-            advice = "Its content is complete: make room, then run again."
-            if not self.path.exists():
-                advice = "The file or its directory was taken away during the run: restore it, or run again."
-            raise StorageError(f"Cannot rewrite {str(self.path)!r} in order ({error.strerror}). {advice}") from error
-        self._reopen()
+        self._file.write_anew(self._rewritten(order))
         self._written, self._sorted, self._index = None, True, None
         self.damaged.clear()
         return True
 
     def close(self) -> None:
         """Put everything on the disk and let go of the file."""
-        if self._descriptor >= 0:
-            try:
-                self.sync()
-            finally:
-                os.close(self._descriptor)
-                self._descriptor = -1
-
-    def _reopen(self) -> None:
-        os.close(self._descriptor)
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-        self._end = os.fstat(self._descriptor).st_size
+        self._file.close()
 
     def _refuse_foreign(self) -> None:
         """Leave a file alone that is not a journal, and above all do not cut off its last line."""
-        tail = os.pread(self._descriptor, len(OPENING), self._end)
+        tail = self._file.read(len(OPENING), self._file.end)
         if not OPENING.startswith(tail) and tail.strip(b"\0"):  # zeros: what a power cut may leave of a line
             raise self._foreign("the last line")
-        if self._end and not (self._owed_again and any(is_whole(line) is not False for line in self._raw_lines())):
+        if self._file.end and not (
+            self._owed_again and any(is_whole(line) is not False for line in self._file.lines())
+        ):
             self._head(self.line_at(0), "line 1")
 
     def _foreign(self, where: str) -> StorageError:
@@ -239,23 +189,6 @@ class Journal:
             f"{str(self.path)!r}, line {number}, is damaged: it is not what was written there. Restore the file, or "
             f"have `reward-kit doctor {str(self.path.parent)!r} --mend` set the line aside, so that it is made again."
         )
-
-    def _end_of_last_line(self) -> int:
-        end = os.fstat(self._descriptor).st_size
-        while end > 0:
-            start = max(0, end - 65536)
-            newline = os.pread(self._descriptor, end - start, start).rfind(b"\n")
-            if newline >= 0:
-                return start + newline + 1
-            end = start
-        return 0
-
-    def _take_back_to(self, size: int) -> None:
-        """Remove what a failed write left behind, so that the file never holds half a line."""
-        try:
-            os.ftruncate(self._descriptor, size)
-        except OSError:
-            return  # opening the file again cuts the torn line off
 
     def _order(self, position_of: Callable[[Head], int] | None = None) -> WrittenOrder | ScannedOrder:
         # A file that was empty when it was opened was filled in one pass: its lines say where their samples stand.
@@ -280,16 +213,16 @@ class Journal:
             return
         for begin, end in order.spans():
             for start in range(begin, end, _COPIED_AT_ONCE):
-                yield os.pread(self._descriptor, min(_COPIED_AT_ONCE, end - start), start)
+                yield self._file.read(min(_COPIED_AT_ONCE, end - start), start)
 
     def lines(self) -> Iterator[bytes]:
         """Every whole line as it stands in the file: one per key, in dataset order, where a finished run left it."""
-        return self._raw_lines() if self._is_ours else (line for _, _, line in self._checked())
+        return self._file.lines() if self._is_ours else (line for _, _, line in self._checked())
 
     def _checked(self) -> Iterator[tuple[int, int, bytes]]:
         """The number, the offset and the bytes of every line, compared with its checksum."""
         offset = self.unchecked = 0
-        for number, raw in enumerate(self._raw_lines(), start=1):
+        for number, raw in enumerate(self._file.lines(), start=1):
             if check_line(raw) or (whole := is_whole(raw)):
                 yield number, offset, raw
             elif whole is None:
@@ -303,15 +236,6 @@ class Journal:
             else:
                 raise self._foreign(f"line {number}")
             offset += len(raw)
-
-    def _raw_lines(self) -> Iterator[bytes]:
-        left = self._end
-        with self.path.open("rb", buffering=1 << 20) as file:
-            for raw in file:
-                left -= len(raw)
-                if left < 0:  # a torn line, or what another process appends meanwhile
-                    return
-                yield raw
 
     def _heads(self) -> Iterator[tuple[RawHead, int]]:
         for offset, groups in self._raw_heads():
@@ -349,13 +273,13 @@ class Journal:
         """The line that begins at `offset`."""
         line = self._line_at(offset)
         if not self._is_ours and is_whole(line) is False:
-            before = os.pread(self._descriptor, offset, 0)
+            before = self._file.read(offset, 0)
             self._head(line, f"line {before.count(_NEWLINE) + 1}")
             raise self._damage(before.count(_NEWLINE) + 1)
         return line
 
     def _line_at(self, offset: int, guess: int = 4096) -> bytes:
-        raw = os.pread(self._descriptor, guess, offset)
+        raw = self._file.read(guess, offset)
         newline = raw.find(_NEWLINE)
         if newline >= 0:
             return raw[: newline + 1]

@@ -9,14 +9,13 @@ A crash between the two writes leaves the projection one turn behind; entering t
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from reward_kit.errors import StorageError
 from reward_kit.models import Rollout
+from reward_kit.storage.files import Draft, GrowingFile
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import HEAD
 from reward_kit.storage.tables import rollout_from_line
@@ -25,6 +24,7 @@ from reward_kit.utils.digest_map import DigestMap, digest64
 
 __all__ = ["Projected", "ProjectedFile"]
 
+_ADVICE = "The answers are safe: make room, then run the same command again."
 _KEY = re.compile(rb'\{"task_id":("[^"\\]*(?:\\.[^"\\]*)*"),"response_index":(\d+),')
 
 
@@ -43,13 +43,20 @@ class ProjectedFile:
         """`project` makes the line of a rollout; nothing is touched yet."""
         self.path = path
         self.project = project
+        self._file: GrowingFile | None = None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def append(self, projected: Iterable[Projected]) -> None:
         """Write the lines of rollouts that are in their journal."""
         block = b"".join([line for _, line in projected])
         if block:
-            with self._writing(), self.path.open("ab") as file:
-                file.write(block)
+            self._file = self._file or GrowingFile(self.path, advice=_ADVICE)
+            self._file.append(block)
 
     def mend(self, rollouts: Journal) -> Path | None:
         """Let the file hold what the journal does, whatever a crash or a person left of it.
@@ -77,6 +84,7 @@ class ProjectedFile:
                         file.seek(offset)
                         yield file.readline()
 
+        self.close()
         self._write(ordered() if self.path.exists() else map(self._anew, rollouts.in_order()))
 
     def _anew(self, line: bytes) -> bytes:
@@ -104,21 +112,8 @@ class ProjectedFile:
         return kept
 
     def _write(self, lines: Iterable[bytes]) -> None:
-        draft = self.path.with_name(f"{self.path.name}.writing")
-        with self._writing():
-            with draft.open("wb") as file:
-                file.writelines(lines)
-            draft.replace(self.path)
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise StorageError(
-                f"Cannot write {str(self.path)!r} ({error.strerror}). "
-                "The answers are safe: make room, then run the same command again."
-            ) from error
+        with Draft(self.path, advice=_ADVICE) as draft:
+            draft.write_all(lines)
 
 
 def _lines_of(path: Path) -> Iterator[bytes]:

@@ -10,8 +10,6 @@ The files of the run are not touched.
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -22,6 +20,7 @@ import orjson
 from reward_kit.errors import StorageError
 from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
 from reward_kit.redaction import blot_bytes
+from reward_kit.storage.files import GrowingFile
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line
 
@@ -80,6 +79,9 @@ class Review:
         return self.passed is (self.says == "right")
 
 
+_ADVICE = (
+    "Earlier reviews are kept: make room, or check the permissions of the directory, then review the answer again."
+)
 _FIELDS = frozenset(field.name for field in fields(Review))
 _ADDED = frozenset({"threshold"})
 """Fields that earlier files do not have."""
@@ -97,22 +99,8 @@ def reviews_path(source: Path) -> Path:
 
 def append_review(path: Path, review: Review) -> None:
     """Write a decision down. When this returns, it is on the disk itself."""
-    line = _line(review)
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise _refused(path, error) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        end = _cut_torn_line(descriptor)
-        if (written := os.write(descriptor, line)) != len(line):
-            os.ftruncate(descriptor, end)
-            raise OSError(f"only {written} of {len(line)} bytes were taken")  # a nearly full disk takes a part of it
-        os.fsync(descriptor)
-    except OSError as error:
-        raise _refused(path, error) from error
-    finally:
-        os.close(descriptor)
+    with GrowingFile(path, always_on_disk=True, advice=_ADVICE) as file, file.alone():
+        file.append(_line(review))
 
 
 def _line(review: Review) -> bytes:
@@ -127,27 +115,6 @@ def _line(review: Review) -> bytes:
 
 def _valid(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
-
-
-def _cut_torn_line(descriptor: int) -> int:
-    """Cut off a last line that a dying process left unfinished; where the file ends now."""
-    end = os.fstat(descriptor).st_size
-    at, tail = end, b""
-    while at and b"\n" not in tail:
-        start = max(0, at - 65536)
-        tail = os.pread(descriptor, at - start, start)
-        at = start
-    whole = at + tail.rfind(b"\n") + 1 if b"\n" in tail else 0
-    if whole != end:
-        os.ftruncate(descriptor, whole)
-    return whole
-
-
-def _refused(path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"Cannot write the review to {str(path)!r} ({error.strerror or error}). Earlier reviews are kept: make room, "
-        "or check the permissions of the directory, then review it again."
-    )
 
 
 def read_reviews(path: Path) -> list[Review]:

@@ -30,6 +30,7 @@ from reward_kit._version import __version__
 from reward_kit.errors import StorageError
 from reward_kit.redaction import blot_bytes
 from reward_kit.storage.batch_journal import BATCHES, BatchJournal
+from reward_kit.storage.files import Draft
 from reward_kit.storage.git_revision import GitRevision
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.reviews import REVIEWS
@@ -128,6 +129,8 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         """Name the directory; nothing is touched until it is entered."""
         self.path = path.absolute()  # a reward may change the working directory
+        self.always_on_disk = False
+        """Whether the journals that are opened from now on force each batch of lines to the disk."""
         self._lock: int | None = None
         self._manifest: dict[str, Any] = {}
         self._revision: GitRevision | None = None
@@ -193,11 +196,11 @@ class RunDirectory:
 
     def rollouts(self, *, owed_again: bool = False) -> Journal:
         """Open the journal of rollouts. `owed_again`: they can be had again for nothing, so damaged ones are owed."""
-        return Journal(self.rollouts_path, owed_again=owed_again)
+        return Journal(self.rollouts_path, owed_again=owed_again, always_on_disk=self.always_on_disk)
 
     def results(self) -> Journal:
         """Open the journal of results; a damaged line is left out, for its rollout can be judged again."""
-        return Journal(self.results_path, owed_again=True)
+        return Journal(self.results_path, owed_again=True, always_on_disk=self.always_on_disk)
 
     def keep_damaged(self, journal: Journal) -> Path:
         """Keep a journal as it was found, before its damaged lines go; where it is kept."""
@@ -354,16 +357,8 @@ class RunDirectory:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file of the directory atomically."""
-        target = self.path / name
-        draft = target.with_name(f"{name}.writing")
-        try:
-            draft.write_bytes(content)
-            draft.replace(target)
-        except OSError as error:
-            raise StorageError(
-                f"Cannot write {str(target)!r} ({error.strerror}). "
-                "Nothing else is lost: make room, then run the same command again."
-            ) from error
+        with Draft(self.path / name) as draft:
+            draft.write(content)
 
     def _take_lock(self, descriptor: int) -> None:
         try:

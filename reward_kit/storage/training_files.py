@@ -11,7 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reward_kit.errors import ConfigError, MissingExtraError, StorageError
+from reward_kit.errors import ConfigError, MissingExtraError
+from reward_kit.storage.files import Draft
 from reward_kit.storage.row_json import json_line
 from reward_kit.utils import exact_json
 
@@ -38,21 +39,15 @@ def write_training_file(rows: Iterable[Mapping[str, Any]], target: Path) -> None
     parquet = target.suffix.lower() in _PARQUET
     if parquet:
         _require_parquet(target)
-    draft = target.with_name(f"{target.name}.writing")
-    lines = draft.with_name(f"{target.name}.lines") if parquet else draft
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        columns, fields = _write_lines(rows, lines)
-        if parquet:
-            _write_parquet(lines, draft, columns, fields)
-        draft.replace(target)
-    except OSError as error:
-        raise StorageError(
-            f"Cannot write {str(target)!r} ({error.strerror or error}). Choose another --output."
-        ) from error
-    finally:
-        draft.unlink(missing_ok=True)
-        lines.unlink(missing_ok=True)
+    with Draft(target, advice="Choose another --output.", make_folder=True) as draft:
+        lines = target.with_name(f"{target.name}.lines") if parquet else draft.path
+        try:
+            columns, fields = _write_lines(rows, lines)
+            if parquet:
+                _write_parquet(lines, draft.path, columns, fields)
+        finally:
+            if parquet:
+                lines.unlink(missing_ok=True)
 
 
 def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> tuple[dict[str, None], dict[str, None]]:

@@ -13,15 +13,14 @@ ends.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, Self, cast
 
-from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
 from reward_kit.redaction import blot_bytes
+from reward_kit.storage.files import GrowingFile
 from reward_kit.storage.row_json import forgiving_json, plain_json
 from reward_kit.utils import exact_json
 from reward_kit.utils.batcher import Batcher
@@ -87,15 +86,11 @@ class _Place(NamedTuple):
 class TurnJournal:
     """The open file. Lines of one turn of the event loop are written together."""
 
-    def __init__(self, path: Path) -> None:
-        """Open `path`, creating it; a torn last line is cut off."""
+    def __init__(self, path: Path, *, always_on_disk: bool = False) -> None:
+        """Open `path`, creating it; a torn last line is cut off. `always_on_disk`: lines reach the disk as written."""
         self.path = path
-        try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise StorageError(
-                f"Cannot open {str(path)!r} for writing ({error.strerror}). Choose another `output.output_dir`."
-            ) from error
+        self._file = GrowingFile(path, always_on_disk=always_on_disk)
+        self._file.cut_torn_line()
         self._found = self._scan()
         batcher = Batcher[bytes](self._write)
         self.put = batcher.add
@@ -164,75 +159,41 @@ class TurnJournal:
             self.path.unlink(missing_ok=True)
             return
         places = sorted((place for group in kept.values() for place in group), key=lambda place: place.offset)
-        draft = self.path.with_name(f"{self.path.name}.compacting")
-        try:
-            with draft.open("wb") as file:
-                file.writelines(os.pread(self._descriptor, place.length, place.offset) for place in places)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise StorageError(
-                f"Cannot rewrite {str(self.path)!r} ({error.strerror}). Its content is complete: make room, then run "
-                "again."
-            ) from error
+        self._file.write_anew(self._file.read(place.length, place.offset) for place in places)
 
     def sync(self) -> None:
         """Ask the operating system to put everything written so far on the disk itself."""
-        if self._descriptor >= 0:
-            os.fsync(self._descriptor)
+        self._file.sync()
 
     def close(self) -> None:
         """Write what is left and let go of the file."""
-        if self._descriptor >= 0:
-            try:
-                self.flush()
-                self.sync()
-            finally:
-                os.close(self._descriptor)
-                self._descriptor = -1
+        try:
+            self.flush()
+        finally:
+            self._file.close()
 
     def _write(self, lines: list[bytes]) -> None:
-        block = b"".join(lines)
-        end = os.fstat(self._descriptor).st_size
-        try:
-            written = os.write(self._descriptor, block)
-        except OSError as error:
-            raise self._not_written(error.strerror or str(error)) from error
-        if written != len(block):
-            os.ftruncate(self._descriptor, end)
-            raise self._not_written("there is no room left")
-
-    def _not_written(self, why: str) -> StorageError:
-        return StorageError(
-            f"Cannot write to {str(self.path)!r} ({why}). "
-            "Nothing before this is lost: make room, then run the same command again."
-        )
+        self._file.append(b"".join(lines))
 
     def _scan(self) -> dict[tuple[str, int], list[_Place]]:
         """Where the lines of each episode are. A line that is damaged ends what is known of its episode."""
         found: dict[tuple[str, int], list[_Place]] = {}
         offset = 0
-        with self.path.open("rb", buffering=1 << 20) as file:
-            for line in file:
-                if not line.endswith(b"\n"):
-                    os.ftruncate(self._descriptor, offset)
-                    break
-                head = _HEAD.match(line)
-                if head is not None and check_line(line):
-                    key = exact_json.loads(head[1]), int(head[2])
-                    what = cast("Literal['opening', 'reply', 'answer']", head[4].decode())
-                    place = _Place(int(head[3]), what, offset, len(line))
-                    places = found.setdefault(key, [])
-                    while places and _begins_again(places[-1], place):
-                        places.pop()
-                    places.append(place)
-                offset += len(line)
+        for line in self._file.lines():
+            head = _HEAD.match(line)
+            if head is not None and check_line(line):
+                key = exact_json.loads(head[1]), int(head[2])
+                what = cast("Literal['opening', 'reply', 'answer']", head[4].decode())
+                place = _Place(int(head[3]), what, offset, len(line))
+                places = found.setdefault(key, [])
+                while places and _begins_again(places[-1], place):
+                    places.pop()
+                places.append(place)
+            offset += len(line)
         return found
 
     def _read(self, place: _Place) -> dict[str, Any] | None:
-        line = os.pread(self._descriptor, place.length, place.offset)
+        line = self._file.read(place.length, place.offset)
         fields: dict[str, Any] | None = exact_json.loads(line) if check_line(line) else None
         return fields
 

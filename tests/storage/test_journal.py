@@ -289,7 +289,7 @@ def test_a_compaction_that_does_not_fit_leaves_everything(tmp_path: Path) -> Non
     with Journal(path) as journal:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) - 50, hard))
         try:
-            with pytest.raises(StorageError, match="in order"):
+            with pytest.raises(StorageError, match="Its content is complete"):
                 journal.compact()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -92,7 +92,7 @@ def test_a_changed_line_is_told(tmp_path: Path) -> None:
 
 
 def test_a_place_where_nothing_can_be_written_is_told(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="Cannot write the review"):
+    with pytest.raises(StorageError, match="Earlier reviews are kept"):
         append_review(tmp_path / "no such folder" / "reviews.jsonl", REVIEW)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit.execution.result import RunResult
+from reward_kit.storage.files import Draft
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.vocabularies import RUN
 from reward_kit.utils import exact_json
@@ -117,7 +118,6 @@ def write_trajectory(task_id: str, figures: Mapping[str, Any], directory: Path) 
     A run that is entered again writes a new file; older ones stay.
     """
     logs = directory / "evaluation_logs"
-    logs.mkdir(parents=True, exist_ok=True)
     stamp = "".join(sign for sign in figures["timestamp"].split("+")[0] if sign.isdigit())
     path = logs / f"trajectory_{directory.name}_{stamp}.jsonl"
     summary = {name: value for name, value in figures.items() if name not in _LISTS}
@@ -126,7 +126,6 @@ def write_trajectory(task_id: str, figures: Mapping[str, Any], directory: Path) 
         {"type": "individual_result", "timestamp": figures["timestamp"], **one}
         for one in figures["individual_results"]
     ]  # fmt: skip
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(b"".join(map(json_line, lines)))
-    partial.replace(path)
+    with Draft(path, make_folder=True) as draft:
+        draft.write_all(map(json_line, lines))
     return path

@@ -26,6 +26,7 @@ from zlib import crc32
 import orjson
 
 from reward_kit.models import Completion, Message
+from reward_kit.storage.files import write_block
 from reward_kit.utils import exact_json
 from reward_kit.utils.digest_map import DigestMap
 
@@ -278,8 +279,7 @@ class EntryFile:
 
 def _append(descriptor: int, data: bytes) -> int:
     """Append in one write and say where the data went."""
-    if os.write(descriptor, data) < len(data):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    write_block(descriptor, data)
     return os.lseek(descriptor, 0, os.SEEK_CUR) - len(data)
 
 

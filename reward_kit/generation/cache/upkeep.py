@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from reward_kit.errors import StorageError
 from reward_kit.generation.cache.entries import entries_path, entry_key, key_digest, lines, read_entry
+from reward_kit.storage.files import Draft
 from reward_kit.utils.digest_map import DigestMap
 
 __all__ = ["CacheInfo", "PruneReport", "info", "prune"]
@@ -74,6 +75,11 @@ def info(cache_dir: Path | str) -> CacheInfo:
     return CacheInfo(len(seen), size, times.first, times.last, ordered, superseded, unreadable, unchecked)
 
 
+_ADVICE = (
+    "Nothing in the cache is lost: check the free space and the permissions of its directory, then prune it again."
+)
+
+
 def prune(
     cache_dir: Path | str,
     *,
@@ -91,10 +97,7 @@ def prune(
         rule = _rule(Path(cache_dir), older_than, max_bytes, everything)
         _prune_file(entries_path(Path(cache_dir)), rule, report)
     except OSError as error:
-        raise StorageError(
-            f"cache {str(cache_dir)!r} could not be pruned ({error.strerror}); nothing in it is lost: check the free "
-            "space and the permissions of the directory, and run it again"
-        ) from error
+        raise StorageError(f"Cannot prune the cache {str(cache_dir)!r} ({error.strerror}). {_ADVICE}") from error
     return report
 
 
@@ -213,21 +216,12 @@ def _choose(descriptor: int, size: int, rule: _Rule) -> tuple[int, DigestMap]:
 
 def _replace(path: Path, descriptor: int, status: os.stat_result, keep: DigestMap) -> int:
     """Put a file with only the kept entries in the place of the old one; its size."""
-    temporary = path.with_suffix(".tmp")  # one name is enough: only the holder of the file writes it
-    try:
-        with temporary.open("wb") as file:
-            os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))
-            for offset, line in lines(descriptor, 0, status.st_size):
-                entry = _parse(line)
-                if entry is not None and keep.get(entry.digest) == offset:
-                    file.write(line + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-            size = file.tell()
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return size
+    with Draft(path, advice=_ADVICE, mode=stat.S_IMODE(status.st_mode)) as draft:
+        for offset, line in lines(descriptor, 0, status.st_size):
+            entry = _parse(line)
+            if entry is not None and keep.get(entry.digest) == offset:
+                draft.write(line + b"\n")
+    return path.stat().st_size
 
 
 @contextmanager

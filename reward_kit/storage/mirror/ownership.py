@@ -18,6 +18,7 @@ from pathlib import Path
 import orjson
 
 from reward_kit.errors import StorageError
+from reward_kit.storage.files import Draft
 from reward_kit.storage.mirror.contents import Contents, Owner, contents_at, owner_at
 from reward_kit.stores.addresses import last_name, under
 from reward_kit.stores.reasons import StoreError
@@ -97,9 +98,8 @@ def _remember(directory: Path, mirror: str, writer: str) -> None:
     """Before the store is told: who is killed in between may have been either, the one before or this one."""
     directory.mkdir(parents=True, exist_ok=True)
     ids = [*remembered(directory, mirror), writer][-_REMEMBERED:]
-    draft = directory / f"{NOTE}.writing"
-    draft.write_bytes(orjson.dumps({"mirror": mirror, "ids": ids}))
-    draft.replace(directory / NOTE)
+    with Draft(directory / NOTE) as draft:
+        draft.write(orjson.dumps({"mirror": mirror, "ids": ids}))
 
 
 def claim(store: Store, mirror: str, directory: Path, every: float) -> Claim:

@@ -21,7 +21,7 @@ from reward_kit._version import __version__
 from reward_kit.analysis.present.conclusions import comparison_conclusion
 from reward_kit.analysis.present.report_tables import comparison_tables
 from reward_kit.analysis.run_comparison import compare
-from reward_kit.errors import StorageError
+from reward_kit.storage.files import Draft
 from reward_kit.storage.new_files import check_new_file
 from reward_kit.utils.clock import now
 from reward_kit.viewer.report.contents import RunPart, ShownTable, run_part, shown_table
@@ -73,12 +73,8 @@ def write_report(
         version=__version__, style=Markup(_asset("style.css")), script=Markup(_asset("script.js")), policy=_policy(),
     )  # fmt: skip
     content = page.encode("utf-8", "replace")
-    draft = target.with_name(f"{target.name}.writing")
-    try:
-        draft.write_bytes(content)
-        draft.replace(target)
-    except OSError as error:
-        raise StorageError(f"Cannot write {str(target)!r} ({error.strerror}). Name another file.") from error
+    with Draft(target, advice="Name another file.") as draft:
+        draft.write(content)
     return len(content)
 
 

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ways in which a file is written: one that grows by whole lines, and one that is replaced as a whole.
+
+    GrowingFile   each block of lines is one write: what was appended survives the death of this process. A last line
+                  that a crash tore is cut off when the file is written to again.
+    Draft         written beside the file, put on the disk, then renamed: one sees the old file or the new one.
+
+Every file of a run is written in one of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from reward_kit.errors import StorageError
+
+__all__ = ["Draft", "GrowingFile", "write_block"]
+
+_READ_AT_ONCE = 1 << 16
+_NOTHING_LOST = "Nothing before this is lost: make room, then run the same command again."
+
+
+class GrowingFile:
+    """An open file of lines, to read from and to append to."""
+
+    def __init__(
+        self, path: Path, *, read_only: bool = False, always_on_disk: bool = False, advice: str | None = None
+    ) -> None:
+        """Open `path`, and create it unless it is only to be read.
+
+        `always_on_disk`: a block is on the disk itself when `append` returns, so that it survives a loss of power too.
+        `advice` ends the message where nothing can be written.
+        """
+        self.path = path
+        self.read_only = read_only
+        """Whether nothing may be written: the file is somebody else's."""
+        self._always_on_disk = always_on_disk
+        self._advice = advice or _NOTHING_LOST
+        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
+        try:
+            self.descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            purpose, remedy = (
+                ("reading", "Check the path.") if read_only else ("writing", "Choose another output directory.")
+            )
+            raise StorageError(
+                f"Cannot open {str(path)!r} for {purpose} ({error.strerror}). {advice or remedy}"
+            ) from error
+        self.end = self._end_of_last_line()
+        """Where the last whole line ends."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def read(self, size: int, offset: int) -> bytes:
+        """As many bytes from there on, or as many as there are."""
+        return os.pread(self.descriptor, size, offset)
+
+    def lines(self) -> Iterator[bytes]:
+        """Every whole line. What is torn, or appended meanwhile by another process, is left out."""
+        left = self.end
+        with self.path.open("rb", buffering=1 << 20) as file:
+            for line in file:
+                left -= len(line)
+                if left < 0:
+                    return
+                yield line
+
+    def cut_torn_line(self) -> None:
+        """Cut off what a crash left behind the last whole line."""
+        os.ftruncate(self.descriptor, self.end)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes that append under this lock out, and begin where the last of them ended."""
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+            self.end = self._end_of_last_line()
+            self.cut_torn_line()
+        except OSError as error:
+            raise _not_written(self.path, error, self._advice) from error
+        yield
+        fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+
+    def append(self, block: bytes) -> int:
+        """Write whole lines in one go, and say where they begin. A `StorageError` leaves the file as it was."""
+        begin = self.end
+        try:
+            write_block(self.descriptor, block)
+            if self._always_on_disk:
+                os.fsync(self.descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # opening the file again cuts the torn line off
+                os.ftruncate(self.descriptor, begin)
+            raise _not_written(self.path, error, self._advice) from error
+        self.end = begin + len(block)
+        return begin
+
+    def sync(self) -> None:
+        """Ask the operating system to put everything written so far on the disk itself."""
+        if self.read_only or self.descriptor < 0:
+            return
+        try:
+            os.fsync(self.descriptor)
+        except OSError as error:
+            raise StorageError(
+                f"What was last written to {str(self.path)!r} is not on the disk ({error.strerror}). Check the disk, "
+                "then run the same command again."
+            ) from error
+
+    def write_anew(self, pieces: Iterable[bytes]) -> None:
+        """Put other content in the place of the file, whole or not at all, and go on with that."""
+        with Draft(self.path, advice=self._advice_for_replacing()) as draft:
+            draft.write_all(pieces)
+        os.close(self.descriptor)
+        self.descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        self.end = os.fstat(self.descriptor).st_size
+
+    def close(self) -> None:
+        """Put everything on the disk and let go of the file."""
+        if self.descriptor >= 0:
+            try:
+                self.sync()
+            finally:
+                os.close(self.descriptor)
+                self.descriptor = -1
+
+    def _advice_for_replacing(self) -> str:
+        if self.path.exists():
+            return "Its content is complete: make room, then run again."
+        return "The file or its directory was taken away during the run: restore it, or run again."
+
+    def _end_of_last_line(self) -> int:
+        end = os.fstat(self.descriptor).st_size
+        while end > 0:
+            start = max(0, end - _READ_AT_ONCE)
+            newline = os.pread(self.descriptor, end - start, start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            end = start
+        return 0
+
+
+class Draft:
+    """What will take the place of a file. It does where its block ends well; else it is thrown away."""
+
+    def __init__(
+        self, target: Path, *, advice: str = _NOTHING_LOST, make_folder: bool = False, mode: int | None = None
+    ) -> None:
+        """Begin a draft beside `target`. `advice` ends the message where that cannot be written.
+
+        `mode`: the permissions that the file must have, whatever the process gives new files.
+        """
+        self.target = target
+        self.path = target.with_name(f"{target.name}.writing")
+        """Where the draft is, for whoever writes to a path."""
+        self._advice = advice
+        try:
+            if make_folder:
+                target.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode or 0o666)
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+        except OSError as error:
+            raise _not_written(target, error, advice) from error
+        self._file: BinaryIO = os.fdopen(descriptor, "wb", buffering=1 << 20)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.keep()
+            return
+        self.discard()
+        if isinstance(error, OSError):
+            raise _not_written(self.target, error, self._advice) from error
+
+    def write(self, data: bytes) -> None:
+        """Write more of it."""
+        self.write_all((data,))
+
+    def write_all(self, pieces: Iterable[bytes]) -> None:
+        """Write all pieces."""
+        try:
+            self._file.writelines(pieces)
+        except OSError as error:
+            raise _not_written(self.target, error, self._advice) from error
+
+    def keep(self) -> None:
+        """Put the draft on the disk, and then in the place of the file."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self.path.replace(self.target)
+        except OSError as error:
+            self.discard()
+            raise _not_written(self.target, error, self._advice) from error
+
+    def discard(self) -> None:
+        """Throw the draft away."""
+        with contextlib.suppress(OSError):  # closing writes what is left, for which there may be no room
+            self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+def _not_written(path: Path, error: OSError, advice: str) -> StorageError:
+    return StorageError(f"Cannot write to {str(path)!r} ({error.strerror or error}). {advice}")
+
+
+def write_block(descriptor: int, block: bytes) -> None:
+    """Write all of `block` in one call; an `OSError` where only a part of it was taken."""
+    written = os.write(descriptor, block)
+    if written != len(block):  # a nearly full disk takes a part of it
+        raise OSError(errno.ENOSPC, f"only {written} of {len(block)} bytes were taken")
