@@ -93,6 +93,10 @@ layers: $(STAMP)  ## Check who imports whom
 unit: $(STAMP)  ## Run the tests only
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
 
+.PHONY: quick
+quick: $(STAMP)  ## Test what a change touches, nearest first, for about two minutes (ARGS="--since main~3": of more)
+	$(BIN)/python scripts/quick.py --workers $(WORKERS) $(ARGS)
+
 .PHONY: test-search
 test-search: $(STAMP)  ## Try random examples of every property for SECONDS=300 (ARGS=tests/mathematics: of some)
 	WORKERS=$(WORKERS) scripts/search.sh $(SECONDS) $(ARGS)
