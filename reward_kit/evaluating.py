@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig, RewardConfig, load_config
+from reward_kit.datasets.sources import Given
 from reward_kit.errors import ConfigError, SameFailureError
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
@@ -23,7 +24,6 @@ from reward_kit.execution.result import RunResult
 from reward_kit.execution.summary import about_earlier, about_invalid
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import check_model
-from reward_kit.models import Sample
 from reward_kit.scoring.rewards import load_rewards
 from reward_kit.typed_interface import name_of
 from reward_kit.utils.event_loop import run_sync
@@ -42,7 +42,7 @@ class Table(Protocol):
         """The names of the table's columns, or the columns themselves: each library has its own idea."""
 
 
-Data: TypeAlias = str | Path | Iterable[Sample | Mapping[str, Any]] | Table
+Data: TypeAlias = str | Path | Iterable[Given] | Table
 """A file, the name of a Hugging Face dataset, rows or samples, a Hugging Face `Dataset`, or a table."""
 
 
@@ -164,7 +164,7 @@ class _Given(NamedTuple):
     config: dict[str, Any]
     """Without a place for the files."""
     reward: Callable[..., Any] | None
-    rows: Iterable[Sample | Mapping[str, Any]] | None
+    rows: Iterable[Given] | None
     client: ModelClient | None
 
 
@@ -193,7 +193,7 @@ def _given(
     elif data is None:
         config["dataset"] = data_settings
     else:
-        rows = cast("Iterable[Sample | Mapping[str, Any]]", data)
+        rows = cast("Iterable[Given]", data)
         if data_settings:
             config["dataset"] = {"path_or_name": "the given rows", **data_settings}
     return _Given(config, reward if callable(reward) else None, rows, client)

@@ -24,8 +24,8 @@ from typing import Any
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.files import file_format
 from reward_kit.datasets.interpret import RowReader, rollouts_of
-from reward_kit.datasets.rows import BadRow, BadRows, Origin
-from reward_kit.datasets.sources import open_source
+from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row
+from reward_kit.datasets.sources import Given, open_source
 from reward_kit.deploy.fireworks.api import FireworksAPI, Progress
 from reward_kit.deploy.fireworks.evaluator_source import (
     source_of_code,
@@ -38,8 +38,9 @@ from reward_kit.deploy.fireworks.legacy_preview import hosted_preview
 from reward_kit.errors import ConfigError, DatasetError
 from reward_kit.evaluating import evaluate
 from reward_kit.metric_folders import ENTRY, FUNCTION, by_metrics, check_folder, named_folders
+from reward_kit.remote.protocol import ROUTE
+from reward_kit.remote.reward import open_remote
 from reward_kit.reward_call import RewardCall
-from reward_kit.reward_function import RewardFunction
 from reward_kit.storage.vocabularies import RUN
 
 __all__ = [
@@ -157,7 +158,7 @@ class Evaluator:
 
     def load_samples_from_jsonl(self, sample_file: str | Path, max_samples: int = 5) -> list[dict[str, Any]]:
         """The first samples of a file, each checked to be a conversation."""
-        return read_samples(Path(sample_file), max_samples)
+        return [row.columns for row in read_samples(Path(sample_file), max_samples)]
 
     def source(self) -> EvaluatorSource:
         """The files that are sent to Fireworks."""
@@ -181,11 +182,13 @@ class Evaluator:
 
     def preview(self, sample_file: str | Path, max_samples: int = 5, *, hosted: bool = False) -> EvaluatorPreviewResult:
         """Judge the first samples of a file: here, by the real code; with `hosted`, by Fireworks' older service."""
-        samples = self.load_samples_from_jsonl(sample_file, max_samples)
+        samples = read_samples(Path(sample_file), max_samples)
         if hosted:
             return _from_fireworks(self.source(), samples, self._api())
         if self.remote_url is not None:
-            return preview_reward(_RemoteReward(self.remote_url), samples)
+            bare = self.remote_url.rstrip("/")
+            address = bare if bare.endswith(ROUTE) else f"{bare}{ROUTE}"
+            return preview_reward(open_remote(address, stops_run=True, inherited_key=True), samples)
         if self.ts_mode_config:
             return self._preview_code(samples)
         if self._reward is not None:
@@ -219,7 +222,7 @@ class Evaluator:
     def _api(self) -> FireworksAPI:
         return FireworksAPI(self._api_key, self._account_id)
 
-    def _preview_code(self, samples: list[dict[str, Any]]) -> EvaluatorPreviewResult:
+    def _preview_code(self, samples: Sequence[Row]) -> EvaluatorPreviewResult:
         name = str(self.ts_mode_config.get("file_name", ENTRY))
         with tempfile.TemporaryDirectory(prefix="reward-kit-") as folder:
             file = Path(folder) / Path(name).name
@@ -235,21 +238,8 @@ def _refuse_groups(mode: str) -> None:
         )
 
 
-class _RemoteReward:
-    """A reward behind an address, as a run calls it."""
-
-    def __init__(self, url: str) -> None:
-        bare = url.rstrip("/")
-        self._reward = RewardFunction(
-            mode="remote", endpoint=bare if bare.endswith("/evaluate") else f"{bare}/evaluate"
-        )
-
-    def __call__(self, messages: list[dict[str, Any]], ground_truth: Any = None, **kwargs: Any) -> Any:
-        return self._reward(messages, ground_truth, **kwargs)
-
-
 def preview_reward(
-    reward: str | Callable[..., Any], samples: Sequence[Mapping[str, Any]], params: Mapping[str, Any] | None = None
+    reward: str | Callable[..., Any], samples: Sequence[Given], params: Mapping[str, Any] | None = None
 ) -> EvaluatorPreviewResult:
     """Judge the answers of rows by a reward, on this machine and as a run would: in workers, with its time limit."""
     begun = time.monotonic()
@@ -269,10 +259,8 @@ def preview_reward(
     return result
 
 
-def _from_fireworks(
-    source: EvaluatorSource, samples: Sequence[Mapping[str, Any]], api: FireworksAPI
-) -> EvaluatorPreviewResult:
-    said = hosted_preview(api, source, [_as_conversation(sample) for sample in samples])
+def _from_fireworks(source: EvaluatorSource, samples: Sequence[Row], api: FireworksAPI) -> EvaluatorPreviewResult:
+    said = hosted_preview(api, source, [_as_conversation(sample.columns) for sample in samples])
     result = EvaluatorPreviewResult()
     for index, one in enumerate(said.get("results") or []):
         success = bool(one.get("success"))
@@ -295,19 +283,19 @@ def _as_conversation(row: Mapping[str, Any]) -> dict[str, Any]:
 # ── samples ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_samples(file: Path, most: int) -> list[dict[str, Any]]:
+def read_samples(file: Path, most: int) -> list[Row]:
     """The first rows of a file that hold an answer, as they are; `evaluate` reads them as a run does.
 
     One that cannot be read so is a `DatasetError` that names its line.
     """
     config = DatasetConfig(path_or_name=str(file), source_type=None if file_format(file.name) else "jsonl")
-    bad, reader, samples = _NotJudged(skip=False), RowReader(), list[dict[str, Any]]()
-    for row in islice(open_source(config).rows(bad), most):
+    bad, reader = _NotJudged(skip=False), RowReader()
+    samples = [*islice(open_source(config).rows(bad), most)]
+    for row in samples:
         try:
             reader.rollouts(row.columns)
         except BadRow as problem:
             bad.report(row.origin, row.number, str(problem))
-        samples.append(row.columns)
     if not samples:
         raise DatasetError(f'{str(file)!r} has no samples. Write one conversation per line, as {{"messages": […]}}.')
     return samples

@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from reward_kit.errors import ConfigError, RewardError
-from reward_kit.models import EvaluateResult, MetricResult, Rollout
+from reward_kit.models import EvaluateResult, MetricResult, Rollout, Sample
 from reward_kit.reward_call import RewardCall, run_blocking
 
 __all__ = ["by_metrics", "check_folder", "named_folders"]
@@ -57,12 +57,15 @@ def by_metrics(rewards: Mapping[str, str], params: Mapping[str, Any] | None = No
     """One reward that judges by several, given by their import paths; `params` reach each of them."""
     loaded: dict[str, RewardCall] = {}
 
-    def evaluate(messages: list[dict[str, Any]], ground_truth: Any = None, **kwargs: Any) -> EvaluateResult:
+    def evaluate(
+        messages: list[dict[str, Any]], ground_truth: Any = None, rollout: Rollout | None = None, **kwargs: Any
+    ) -> EvaluateResult:
         if not loaded:  # where it runs
             loaded.update({name: _loaded(path, params) for name, path in rewards.items()})
-        return _together(
-            {name: _judged(name, reward, messages, ground_truth, kwargs) for name, reward in loaded.items()}
-        )
+        whole = rollout or Rollout.of_conversation(messages, ground_truth, kwargs)
+        if whole.sample.ground_truth is None:
+            whole = whole.model_copy(update={"sample": _with_prompt_as_truth(whole)})
+        return _together({name: _judged(name, reward, whole) for name, reward in loaded.items()})
 
     return evaluate
 
@@ -74,12 +77,15 @@ def _loaded(path: str, params: Mapping[str, Any] | None) -> RewardCall:
     return call
 
 
-def _judged(
-    name: str, call: RewardCall, messages: list[dict[str, Any]], ground_truth: Any, columns: Mapping[str, Any]
-) -> EvaluateResult:
+def _with_prompt_as_truth(rollout: Rollout) -> Sample:
+    """The sample of an answer that nothing says the truth of: Fireworks hands over what came before the answer."""
+    before = [turn.model_dump(exclude_unset=True) for turn in rollout.messages[:-1]]
+    return rollout.sample.model_copy(update={"ground_truth": before})
+
+
+def _judged(name: str, call: RewardCall, rollout: Rollout) -> EvaluateResult:
     try:
-        truth = messages[:-1] if ground_truth is None else ground_truth
-        arguments = call.arguments_of([Rollout.of_conversation(messages, truth, columns)])
+        arguments = call.arguments_of([rollout])
         result = run_blocking(call.call_async(arguments)) if call.is_async else call.call(arguments)
     except Exception as error:
         raise RewardError(f"The metric {name!r} could not judge: {type(error).__name__}: {error}") from error

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from reward_kit.config_models import DatasetConfig, load_config, validated
 from reward_kit.datasets.loader import load_rollouts, rollouts_from_rows
+from reward_kit.datasets.rows import Origin, Row, as_told
 from reward_kit.errors import AnswersFailedError, ConfigError, DatasetError, StorageError
 from reward_kit.evaluating import check_evaluation, evaluate
 from reward_kit.execution.result import RunResult
 from reward_kit.generation.client import ModelClient
-from reward_kit.models import Rollout, Sample
+from reward_kit.models import Message, Rollout, Sample
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, set_run_aside
 from reward_kit.storage.tables import rollout_from_line
@@ -220,28 +221,34 @@ def _read(stored: Stored, reading: Mapping[str, Any]) -> Iterator[Rollout]:
         yield from (rollout for rollout in kept if rollout.failure is None)
 
 
-def _taken_apart(rollouts: Iterable[Rollout]) -> tuple[list[Sample], list[dict[str, Any]]]:
+_STORED = Origin("the stored answers", "answer")
+
+
+def _taken_apart(rollouts: Iterable[Rollout]) -> tuple[list[Sample], list[Row]]:
     """Each prompt once, and each answer as a row that says which prompt it belongs to."""
     samples: dict[str, Sample] = {}
-    answers: list[dict[str, Any]] = []
+    answers: list[Row] = []
     for rollout in rollouts:
         sample = samples.setdefault(rollout.sample.id, rollout.sample)
-        turns = [turn.model_dump(exclude_none=True) for turn in rollout.messages]
         known = {"tools": sample.tools, "split": sample.split}
-        answers.append(
-            {
-                **sample.columns,
-                **{name: value for name, value in known.items() if value is not None},
-                "ground_truth": sample.ground_truth,  # also None: no other column is asked
-                "id": sample.id,
-                "messages": turns,
-            }
-        )
+        columns = {
+            **sample.columns,
+            **{name: value for name, value in known.items() if value is not None},
+            "ground_truth": sample.ground_truth,  # also None: no other column is asked
+            "id": sample.id,
+            "messages": _as_plain(sample.messages),
+            "assistant_response": _as_plain(rollout.turns),
+        }
+        answers.append(Row(_STORED, len(answers) + 1, columns, as_told(sample.ground_truth_text)))
     if not samples:
         raise DatasetError(
             "There are no stored answers. Give a run's directory, or conversations that end with the assistant's turn."
         )
     return list(samples.values()), answers
+
+
+def _as_plain(turns: Iterable[Message]) -> list[dict[str, Any]]:
+    return [turn.model_dump(exclude_none=True) for turn in turns]
 
 
 # ── the two sides on disk ────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from reward_kit.analysis.texts import spoken
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.storage.shell_tables import extra_columns
 from reward_kit.storage.vocabularies import RUN, SHELL, TEXTS, find_columns
+from reward_kit.utils import exact_json
 
 __all__ = ["JudgedLine", "as_text", "excerpt", "read_line", "step_places", "texts_of"]
 
@@ -133,8 +132,8 @@ def _parsed(held: Any) -> Any:
     """A value, or what its text holds where it is JSON."""
     if isinstance(held, str) and held[:1] in ("{", "["):
         try:
-            return orjson.loads(held)
-        except orjson.JSONDecodeError:
+            return exact_json.loads(held)
+        except exact_json.JSONDecodeError:
             return held
     return held
 
@@ -156,7 +155,7 @@ def as_text(value: Any) -> str:
         return value
     if value is None:
         return ""
-    return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode("utf-8", "replace")
+    return exact_json.dumps(value, str, non_str_keys=True).decode("utf-8", "replace")
 
 
 def excerpt(text: str, width: int) -> str:

@@ -32,6 +32,7 @@ from reward_kit.storage.run_directory import held_by, read_document
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.storage.vocabularies import FIGURES, RUN, TEXTS, find_columns, refuse_other_columns, verdict_of
 from reward_kit.stores.addresses import is_stored
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line
 
 __all__ = ["ResultsLike", "ResultsReader", "load"]
@@ -458,8 +459,8 @@ def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
             "which judges that answer again."
         )
     try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        row = exact_json.loads(line)
+    except exact_json.JSONDecodeError as error:
         raise DatasetError(
             f"Line {number} of {str(path)!r} is not JSON: {error}. Run its command again, which repairs its files."
         ) from error

@@ -19,6 +19,7 @@ from reward_kit.models import EvaluateResult, Rollout
 from reward_kit.redaction import blot, remember_settings
 from reward_kit.reward_call import Arguments, RewardCall
 from reward_kit.scoring.resources import open_resources
+from reward_kit.utils import exact_json
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.strict_yaml import load_yaml
 
@@ -145,9 +146,19 @@ class _Blotting(TextIOBase):
 
 def _calls(call: RewardCall, answers: Sequence[Conversation], ground_truth: Any) -> list[Arguments]:
     """What each call is handed: one answer, or all of them together."""
-    rollouts = [Rollout.of_conversation(messages, ground_truth) for messages in answers]
+    truth = _number_in(ground_truth) if call.takes_number_truth else ground_truth
+    rollouts = [Rollout.of_conversation(messages, truth) for messages in answers]
     groups = [rollouts] if call.mode == "batch" else [[rollout] for rollout in rollouts]
     return [call.arguments_of(group) for group in groups]
+
+
+def _number_in(truth: Any) -> Any:
+    """The number or bool that a text of the command line says; anything else as it is."""
+    try:
+        said = exact_json.loads(truth) if isinstance(truth, str) else truth
+    except exact_json.JSONDecodeError:
+        return truth
+    return said if isinstance(said, bool | int | float) else truth
 
 
 async def _try_async(call: RewardCall, calls: Sequence[Arguments]) -> list[Trial]:

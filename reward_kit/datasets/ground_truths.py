@@ -259,6 +259,7 @@ def _of_kind(metadata: Mapping[str, Any], kind: str, answer: Any) -> Any:
 
 def _turns(value: Any) -> Turns:
     turns = _json(value) if isinstance(value, str) else value
+    turns = [turns] if isinstance(turns, Mapping) else turns
     if not isinstance(turns, list) or not turns or not all(isinstance(turn, Mapping) for turn in turns):
         raise BadRow(f"column 'messages' is {value!r}; expected a list of messages")
     return [_turn(turn) for turn in turns]

@@ -43,7 +43,7 @@ from reward_kit.datasets.ground_truths import (
     says_truth,
 )
 from reward_kit.datasets.row_ids import content_id
-from reward_kit.datasets.rows import BadRow, Written, as_python, plain
+from reward_kit.datasets.rows import BadRow, Written, as_python, plain, text_of
 from reward_kit.datasets.shapes import KNOWN, ShapeReader
 from reward_kit.datasets.truth_columns import id_by_content
 from reward_kit.models import SYSTEM_ROLES, Message, Rollout, Sample, split_off_answer
@@ -79,15 +79,11 @@ class Question(NamedTuple):
 
     def sample(self, name: str, position: int, written: Written = as_python) -> Sample:
         """The sample, under this id and at this position, with the ground truth as its source has it written."""
-        truth, text = self.ground_truth, None
-        if isinstance(truth, (bool, int, float)):
-            text = written(truth)
-            text = None if text == str(truth) else text
         return _sample(
             id=name,
             messages=self.messages,
-            ground_truth=truth,
-            ground_truth_text=text,
+            ground_truth=self.ground_truth,
+            ground_truth_text=text_of(self.ground_truth, written),
             split=self.split,
             columns=self.columns,
             tools=self.tools,
@@ -163,13 +159,13 @@ class RowReader:
         question = question or self._asked({**row}, asked)
         return question.sample(question.name, 0, written)
 
-    def sample_or_opening(self, row: Mapping[str, Any]) -> Sample:
+    def sample_or_opening(self, row: Mapping[str, Any], written: Written) -> Sample:
         """The same for a world, which may open by itself: where the row asks nothing, the user's turn is empty."""
         try:
-            return self.sample_as_it_is(row)
+            return self.sample_as_it_is(row, written=written)
         except NothingAsked:
             rest = {name: value for name, value in row.items() if name not in ("messages", "prompt") or value}
-            return self.sample_as_it_is({**rest, USER_TURN: ""})
+            return self.sample_as_it_is({**rest, USER_TURN: ""}, written=written)
 
     def rollouts(self, row: Mapping[str, Any], position: int = 0) -> list[Rollout]:
         """The answers that the row holds, in their order; a `BadRow` says why there is none."""

@@ -10,8 +10,8 @@ Streams are lazy and can be iterated again; each iteration reads the source from
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Generic, Self, TypeVar
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.as_dataset import load_and_process_dataset, load_derived_dataset
@@ -19,7 +19,7 @@ from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.interpret import Answered, RowReader
 from reward_kit.datasets.row_ids import Places, Variants, prompt_digest
 from reward_kit.datasets.rows import BadRow, BadRows, Row
-from reward_kit.datasets.sources import MemorySource, open_source
+from reward_kit.datasets.sources import Given, MemorySource, open_source
 from reward_kit.errors import DatasetError
 from reward_kit.models import Rollout, Sample
 
@@ -52,7 +52,7 @@ def load_rollouts(
 
 
 def samples_from_rows(
-    rows: Iterable[Mapping[str, Any] | Sample],
+    rows: Iterable[Given],
     *,
     system_prompt: str | None = None,
     limit: int | None = None,
@@ -63,7 +63,7 @@ def samples_from_rows(
 
 
 def rollouts_from_rows(
-    rows: Iterable[Mapping[str, Any] | Sample],
+    rows: Iterable[Given],
     *,
     system_prompt: str | None = None,
     limit: int | None = None,

@@ -19,8 +19,8 @@ from reward_kit.models import Message
 from reward_kit.utils.exact_json import Texts
 
 __all__ = [
-    "BadRow", "BadRows", "Columns", "Origin", "Row", "Written", "as_json", "as_python", "as_table", "as_written",
-    "cells", "check_depth", "plain",
+    "BadRow", "BadRows", "Columns", "Origin", "Row", "Written", "as_json", "as_python", "as_table", "as_told",
+    "as_written", "cells", "check_depth", "plain", "text_of",
 ]  # fmt: skip
 
 Columns = dict[str, Any]
@@ -58,6 +58,17 @@ def as_table(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_IN_A_FLOAT:
         return str(int(value))
     return None
+
+
+def as_told(text: str | None) -> Written:
+    """For a row of which it is known how its ground truth is written; None: as Python writes it."""
+    return as_python if text is None else lambda _: text
+
+
+def text_of(truth: Any, written: Written) -> str | None:
+    """How a ground truth is written that is a number or bool, where Python's `str` would write it otherwise."""
+    text = written(truth) if isinstance(truth, (bool, int, float)) else None
+    return None if text == str(truth) else text
 
 
 def as_written(texts: Texts) -> Written:

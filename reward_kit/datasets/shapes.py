@@ -202,10 +202,8 @@ def _unless_said(columns: Columns, added: Columns, decides: bool) -> Columns:
 
 def _own_question(view: Columns, names: Names) -> Columns:
     """What is asked, where a column of ours with other capitals says it."""
-    for name in _OWN:
-        if name in names.other_capitals and is_held(value := view[name]):
-            return _as_asked(value, name)
-    return {}
+    asked = next((name for name in _OWN if is_held(view.get(name))), "")
+    return _as_asked(view[asked], asked) if asked in names.other_capitals else {}
 
 
 def _asked(view: Columns, names: Names) -> tuple[Columns, str]:

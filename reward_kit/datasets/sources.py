@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, TypeAlias, cast
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.files import (
@@ -42,6 +42,7 @@ from reward_kit.datasets.rows import (
     as_json,
     as_python,
     as_table,
+    as_told,
     as_written,
     cells,
     check_depth,
@@ -414,10 +415,14 @@ def _parquet_file(path: DataFile) -> Iterator[Any]:
         raise DatasetError(f"{str(path)!r} is not readable as Parquet: {error}. Correct the file.") from error
 
 
+Given: TypeAlias = Mapping[str, Any] | Sample | Row
+"""A row that a program holds: a dict, a sample that it once became, or a row as some file has it."""
+
+
 class MemorySource:
     """Rows or samples that the caller holds."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any] | Sample], name: str = "the given rows") -> None:
+    def __init__(self, rows: Iterable[Given], name: str = "the given rows") -> None:
         # An iterator can be read once only; everything else is read where it lies.
         given, self._read = _rows_of_table(rows)
         self._given = list(given) if isinstance(given, Iterator) else given
@@ -506,16 +511,17 @@ _TABLES: tuple[tuple[str, dict[str, Any], _Read], ...] = (
 """How the tables that people have hand out their rows."""
 
 
-def _given_row(given: Mapping[str, Any] | Sample) -> tuple[Columns, Written]:
-    """A row that a program gives; a sample becomes the row it could have come from."""
+def _given_row(given: Given) -> tuple[Columns, Written]:
+    """A row that a program gives; a sample becomes the row it could have come from, a row of a file stays one."""
+    if isinstance(given, Row):
+        return plain(given.columns), given.written
     if not isinstance(given, Sample):
         if not isinstance(given, Mapping):
             raise BadRow(f"expected a dict or a Sample, found a {type(given).__name__}")
         return plain(given), as_python
     fields = given.model_dump(exclude={"columns", "position", "ground_truth", "ground_truth_text"}, exclude_none=True)
-    text = given.ground_truth_text
     columns = {**plain(given.columns), **plain(fields), "ground_truth": given.ground_truth}  # what is right is decided
-    return columns, as_python if text is None else lambda _: text
+    return columns, as_told(given.ground_truth_text)
 
 
 _FILE_SOURCES: dict[Format, type[_FileSource]] = {"jsonl": JsonlSource, "csv": CsvSource, "parquet": ParquetSource}

@@ -11,10 +11,10 @@ Resume, the two phases, growing n and re-scoring are all this one question, aske
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, groupby, takewhile
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from reward_kit.config_models import DatasetConfig, PipelineConfig
 from reward_kit.datasets import (
@@ -26,6 +26,7 @@ from reward_kit.datasets import (
     rollouts_from_rows,
     samples_from_rows,
 )
+from reward_kit.datasets.sources import Given
 from reward_kit.datasets.truth_columns import without_truth
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.result import Phase
@@ -363,7 +364,7 @@ class RolloutsInHand(Workload):
 def open_workload(
     config: PipelineConfig,
     phase: Phase,
-    samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None,
+    samples: Iterable[Given] | RolloutStream | None,
     rollouts: Collection[Rollout] | None = None,
 ) -> Workload:
     """The work a run's config and phase call for. Nothing is read yet."""
@@ -375,17 +376,13 @@ def open_workload(
     return SamplesToAnswer(stream, config.draws, blocking=blocking)
 
 
-def _stream(
-    config: PipelineConfig, samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None
-) -> SampleStream | RolloutStream:
+def _stream(config: PipelineConfig, samples: Iterable[Given] | RolloutStream | None) -> SampleStream | RolloutStream:
     """What is to be answered; or, with generation disabled, the answers that are there."""
     stream = _stream_of(config, samples)
     return stream.let_worlds_open() if config.agent is not None else stream
 
 
-def _stream_of(
-    config: PipelineConfig, samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None
-) -> SampleStream | RolloutStream:
+def _stream_of(config: PipelineConfig, samples: Iterable[Given] | RolloutStream | None) -> SampleStream | RolloutStream:
     if isinstance(samples, SampleStream | RolloutStream):
         return samples
     enabled, options = (

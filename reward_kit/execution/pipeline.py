@@ -23,6 +23,7 @@ from reward_kit.config_models import (
     without_unused,
 )
 from reward_kit.datasets import RolloutStream
+from reward_kit.datasets.sources import Given
 from reward_kit.errors import ConfigError, RewardKitError, StorageError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.engine import End, Engine, Reporter
@@ -42,7 +43,7 @@ from reward_kit.generation.client import ModelClient
 from reward_kit.generation.stack import ModelStack
 from reward_kit.generation.usage import summed, used_by
 from reward_kit.inherited_config import remark, take
-from reward_kit.models import Completion, Rollout, Sample, Usage
+from reward_kit.models import Completion, Rollout, Usage
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
 from reward_kit.scoring.rewards import Reward, Rewards, load_rewards
 from reward_kit.storage.batch_journal import BatchJournal
@@ -108,7 +109,7 @@ class EvaluationPipeline:
         overwrite: bool = False,
         resume_from_mirror: bool = False,
         reward: Callable[..., Any] | None = None,
-        samples: Iterable[Sample | Mapping[str, Any]] | RolloutStream | None = None,
+        samples: Iterable[Given] | RolloutStream | None = None,
         rollouts: Collection[Rollout] | None = None,
         client: ModelClient | None = None,
         reporter: Reporter | None = None,

@@ -81,7 +81,10 @@ def truth_of(item):
     held = said[:1] or [item[name] for name in %(candidates)r if item.get(name) not in (None, "")]
     if any(value != held[0] for value in held):
         raise ValueError("several fields may hold the right answer; call one of them ground_truth")
-    return held[0] if held else None
+    truth = held[0] if held else None
+    if %(as_text)r and isinstance(truth, (int, float)):
+        return str(truth).lower() if isinstance(truth, bool) else str(truth)
+    return truth
 
 
 def grade(sample, item):
@@ -112,7 +115,7 @@ def python_grader(
     filled = {
         "name": function.__name__, "params": literal(dict(params or {})), "explicit": EXPLICIT,
         "candidates": CANDIDATES, "withheld": sorted({*NOT_COLUMNS, *marks.operators, *marks.below}),
-        "facts": [name for name in ("response",) if call.wants(name)],
+        "as_text": not call.takes_number_truth, "facts": [name for name in ("response",) if call.wants(name)],
     }  # fmt: skip
     grade = _GRADE % filled
     text = f"from __future__ import annotations\n{_STAND_INS}\n\n{source}\n\n{grade}"

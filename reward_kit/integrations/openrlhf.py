@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reward_kit.datasets.rows import Written, as_python
+from reward_kit.datasets.rows import Written, as_table
 from reward_kit.errors import ItemError, RewardError
 from reward_kit.integrations.attempts import answered, sample_for
 from reward_kit.integrations.shim import write_shim
@@ -82,7 +82,7 @@ def answer(judge: TrainerReward, request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def attempts_in(request: Mapping[str, Any], written: Written = as_python) -> list[Rollout | Failure]:
+def attempts_in(request: Mapping[str, Any], written: Written = as_table) -> list[Rollout | Failure]:
     """One rollout per query, or why there is none. Lists of other lengths are refused."""
     queries, prompts = request["query"], request.get("prompts")
     prompts = [""] * len(queries) if prompts is None else prompts

@@ -25,6 +25,7 @@ from reward_kit.agent.transcript import Limits, Transcript, was_cut_off
 from reward_kit.config_models import AgentConfig, Price
 from reward_kit.datasets.ground_truths import EXPLICIT
 from reward_kit.datasets.interpret import RowReader
+from reward_kit.datasets.rows import Written, as_table
 from reward_kit.errors import ConfigError, EnvironmentFailure, ItemError
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, Ended, FunctionCall, Message, Rollout, Sample
 from reward_kit.utils.event_loop import background_loop
@@ -47,7 +48,7 @@ def environment_from(named: Any, params: Mapping[str, Any] | None = None) -> Env
     return named if isinstance(named, Environment) else environment_of(named, (), params)
 
 
-def sample_from_row(row: Mapping[str, Any], ground_truth: str | None = None) -> Sample:
+def sample_from_row(row: Mapping[str, Any], ground_truth: str | None = None, *, written: Written = as_table) -> Sample:
     """A trainer's row as a sample, read as every row is; `ground_truth` may name the column that says what is right.
 
     A row that asks nothing is one whose world opens by itself: its user turn is empty.
@@ -55,7 +56,7 @@ def sample_from_row(row: Mapping[str, Any], ground_truth: str | None = None) -> 
     if ground_truth is not None:
         others = {name: value for name, value in row.items() if name not in EXPLICIT}
         row = {**others, "ground_truth": row.get(ground_truth)}
-    return _ROWS.sample_or_opening(row)
+    return _ROWS.sample_or_opening(row, written)
 
 
 class WorldSession:

@@ -127,17 +127,18 @@ class RemoteReward:
 
 
 def open_remote(
-    endpoint: str, settings: RemoteRewardConfig | Mapping[str, Any] | None = None, *, stops_run: bool = False
-) -> RemoteReward:
+    endpoint: str, settings: RemoteRewardConfig | Mapping[str, Any] | None = None, *, stops_run: bool = False,
+    inherited_key: bool = False,
+) -> RemoteReward:  # fmt: skip
     """The reward at an address, as its server describes it. A server that does not describe it is taken at its word."""
-    unknown = RemoteReward(endpoint, settings, stops_run=True)
+    unknown = RemoteReward(endpoint, settings, stops_run=True, inherited_key=inherited_key)
     try:
         said = unknown._desk.get().wait_for(lambda line: line.describe())
     except ItemError as error:  # nothing was asked yet: it is no answer that failed
         raise EndpointError(str(error)) from None
     finally:
         unknown.close()
-    return RemoteReward(endpoint, unknown.settings, stops_run=stops_run, description=said)
+    return RemoteReward(endpoint, unknown.settings, stops_run=stops_run, inherited_key=inherited_key, description=said)
 
 
 def _settings(given: RemoteRewardConfig | Mapping[str, Any] | None) -> RemoteRewardConfig:

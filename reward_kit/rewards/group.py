@@ -169,6 +169,7 @@ def relative_length_reward(
     verifier: Operator[Callable[..., Any] | str | None] = None,
     verifier_params: Operator[dict[str, Any] | None] = None,
     pass_threshold: float = 1.0,
+    rollouts: list[Rollout] | None = None,
     **kwargs: Any,
 ) -> list[EvaluateResult]:
     """1.0 for the shortest answer of the group and 0.0 for the longest, in proportion between them.
@@ -185,7 +186,8 @@ def relative_length_reward(
     >>> [round(result.score, 2) for result in relative_length_reward(said)]
     [1.0, 0.67, 0.0]
     """
-    passed = [_verified(messages, ground_truth, verifier, verifier_params, kwargs) for messages in rollouts_messages]
+    whole = rollouts or [Rollout.of_conversation(said, ground_truth, kwargs) for said in rollouts_messages]
+    passed = [_verified(rollout, verifier, verifier_params) for rollout in whole]
     lengths = [_length(messages) for messages in rollouts_messages]
     right = [isinstance(verdict, float) and verdict >= pass_threshold for verdict in passed]
     competing = [length for length, counts in zip(lengths, right, strict=True) if counts and length]
@@ -196,9 +198,7 @@ def relative_length_reward(
     ]
 
 
-def _verified(
-    messages: list[Message], ground_truth: Any, verifier: Any, params: dict[str, Any] | None, columns: dict[str, Any]
-) -> float | str:
+def _verified(rollout: Rollout, verifier: Any, params: dict[str, Any] | None) -> float | str:
     """What the verifier says, 1.0 where there is none; or why it says nothing."""
     if verifier is None:
         return 1.0
@@ -206,7 +206,7 @@ def _verified(
     if call.mode == "batch" or call.is_async:
         raise ConfigError(f"The verifier {call.name!r} must be pointwise and synchronous. Use another.")
     try:
-        return call.judge(call.arguments_of([Rollout.of_conversation(messages, ground_truth, columns)])).score
+        return call.judge(call.arguments_of([rollout])).score
     except ItemError as error:
         return str(error)
 

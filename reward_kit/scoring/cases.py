@@ -7,6 +7,7 @@
     messages      the conversation, the answer last; or `prompt` and `answer` as texts
     expect        "pass" or "fail": what the reward should come to
     ground_truth  what the reward compares the answer with        columns    what else it is handed, by name
+    ground_truth_text   how its dataset writes it, where that is a number and this line may write it otherwise
     threshold     the score from which on an answer passes; 1 unless it is given
     id, response_index, split, tools, note, was, reviewer         for people; the reward may ask for some of them
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig
+from reward_kit.datasets.rows import Written, as_written, text_of
 from reward_kit.errors import DatasetError
 from reward_kit.models import EvaluateResult, Message, Rollout, Sample
 from reward_kit.scoring.rewards import Reward
@@ -36,8 +38,8 @@ __all__ = ["Case", "CaseOutcome", "case_of", "check_cases", "is_of_reviews", "re
 
 Expected = Literal["pass", "fail"]
 _KNOWN = frozenset({
-    "answer", "columns", "expect", "ground_truth", "id", "messages", "note", "prompt", "response_index", "reviewer",
-    "split", "threshold", "tools", "was",
+    "answer", "columns", "expect", "ground_truth", "ground_truth_text", "id", "messages", "note", "prompt",
+    "response_index", "reviewer", "split", "threshold", "tools", "was",
 })  # fmt: skip
 _OF_REVIEWS = frozenset({"expect", "id", "messages", "response_index", "reviewer", "was"})
 """What every case has that was made of a review."""
@@ -117,6 +119,7 @@ def _as_row(case: Case) -> dict[str, Any]:
         "response_index": case.rollout.response_index,
         "messages": [set_fields(message) for message in case.rollout.messages],
         "ground_truth": sample.ground_truth,
+        "ground_truth_text": sample.ground_truth_text,
         "columns": sample.columns,
         "split": sample.split,
         "tools": sample.tools,
@@ -147,15 +150,15 @@ def _read(path: Path) -> Iterator[Case]:
             continue
         which = f"Line {number} of {str(path)!r}"
         try:
-            row = exact_json.loads(line)
+            row, texts = exact_json.loads_with_texts(line)
         except exact_json.JSONDecodeError as error:
             raise DatasetError(f"{which} is not JSON: {error}. Write one case per line.") from error
         if not isinstance(row, dict):
             raise DatasetError(f"{which} is not an object. Write one case per line, between braces.")
-        yield _case(row, number, which)
+        yield _case(row, number, which, as_written(texts))
 
 
-def _case(row: Mapping[str, Any], number: int, which: str) -> Case:
+def _case(row: Mapping[str, Any], number: int, which: str, written: Written) -> Case:
     if unknown := sorted(row.keys() - _KNOWN):
         raise DatasetError(f"{which} has an unknown key {unknown[0]!r}. Expected: {', '.join(sorted(_KNOWN))}.")
     if (expect := row.get("expect")) not in ("pass", "fail"):
@@ -164,7 +167,7 @@ def _case(row: Mapping[str, Any], number: int, which: str) -> Case:
     if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, int | float)):
         raise DatasetError(f"{which} has the threshold {threshold!r}. Write a number, or leave it out.")
     try:
-        rollout = _rollout(row, number)
+        rollout = _rollout(row, number, written)
     except ValueError as error:  # pydantic's is one
         raise DatasetError(
             f"{which} holds no conversation that ends in an answer ({_short(error)}). {_SHAPE}"
@@ -183,7 +186,7 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:160]
 
 
-def _rollout(row: Mapping[str, Any], number: int) -> Rollout:
+def _rollout(row: Mapping[str, Any], number: int, written: Written) -> Rollout:
     messages = row.get("messages")
     if messages is None:
         if not isinstance(row.get("answer"), str):
@@ -201,6 +204,7 @@ def _rollout(row: Mapping[str, Any], number: int) -> Rollout:
         id=str(row.get("id") or f"case-{number}"),
         messages=[Message.model_validate(turn) for turn in prompt],
         ground_truth=row.get("ground_truth"),
+        ground_truth_text=row.get("ground_truth_text") or text_of(row.get("ground_truth"), written),
         split=row.get("split"),
         columns=row.get("columns") or {},
         tools=row.get("tools"),

@@ -26,9 +26,10 @@ from pydantic import ValidationError
 
 from reward_kit.agent.environment import Answer, Environment
 from reward_kit.config_models import RewardConfig
+from reward_kit.datasets.rows import BadRow, Written, as_json, as_written
 from reward_kit.errors import ItemError, RewardError, RewardKitError
 from reward_kit.integrations.trainer_reward import TrainerReward
-from reward_kit.integrations.world_session import WorldSession, environment_from
+from reward_kit.integrations.world_session import WorldSession, environment_from, sample_from_row
 from reward_kit.models import Message
 from reward_kit.redaction import mask
 from reward_kit.serving.dialect import BadRequest, messages_in, object_in
@@ -66,10 +67,14 @@ class _Session:
         self._steps = 0
         self._over = False
 
-    async def reset(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    async def reset(self, row: Mapping[str, Any], written: Written = as_json) -> dict[str, Any]:
         self._episode = str(row.get("episode_id") or secrets.token_hex(8))
         self._steps, self._over = 0, False
-        shown = await self._world.reset_async({"id": self._episode, **row})
+        try:
+            sample = sample_from_row({"id": self._episode, **row}, written=written)
+        except BadRow as error:
+            raise BadRequest(f"The row cannot be read: {error}.") from None
+        shown = await self._world.reset_async(sample)
         return self._observation(shown, None, done=False)
 
     async def step(self, action: Any) -> dict[str, Any]:
@@ -216,12 +221,12 @@ class Worlds:
     # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _http_reset(self, request: Request) -> Response:
-        async def reset(body: dict[str, Any]) -> dict[str, Any]:
+        async def reset(body: dict[str, Any], written: Written) -> dict[str, Any]:
             held = body.get("session_id")
             session_id = self._begin().id if held is None else held
             try:
                 async with self._using(session_id) as session:
-                    return await session.reset(_row(body))
+                    return await session.reset(_row(body), written)
             except BaseException:
                 if held is None:  # nobody knows its id
                     await self._close(session_id)
@@ -230,7 +235,7 @@ class Worlds:
         return await self._replied(request, reset)
 
     async def _http_step(self, request: Request) -> Response:
-        async def step(body: dict[str, Any]) -> dict[str, Any]:
+        async def step(body: dict[str, Any], _: Written) -> dict[str, Any]:
             object_in(body, "session_id", "action")
             async with self._using(body["session_id"]) as session:
                 return await session.step(body["action"])
@@ -238,28 +243,28 @@ class Worlds:
         return await self._replied(request, step)
 
     async def _http_state(self, request: Request) -> Response:
-        async def state(_: dict[str, Any]) -> dict[str, Any]:
+        async def state(_: dict[str, Any], __: Written) -> dict[str, Any]:
             async with self._using(request.query_params.get("session_id")) as session:
                 return session.state()
 
         return await self._replied(request, state)
 
     async def _http_close(self, request: Request) -> Response:
-        async def close(body: dict[str, Any]) -> dict[str, Any]:
+        async def close(body: dict[str, Any], _: Written) -> dict[str, Any]:
             if isinstance(body.get("session_id"), str):
                 await self._close(body["session_id"])
             return {}
 
         return await self._replied(request, close)
 
-    async def _replied(self, request: Request, ask: Callable[[dict[str, Any]], Any]) -> Response:
+    async def _replied(self, request: Request, ask: Callable[[dict[str, Any], Written], Any]) -> Response:
         from starlette.responses import Response
 
         headers: dict[str, str] = {}
         try:
             raw = await request.body()
-            body = object_in(exact_json.loads(raw, unique_keys=True)) if raw else {}
-            status, told = 200, await ask(body)
+            body, written = _decoded(raw or b"{}")
+            status, told = 200, await ask(object_in(body), written)
         except exact_json.JSONDecodeError as error:
             status, told = 400, {"detail": f"The body is not JSON: {error}. Send a JSON object."}
         except BadRequest as error:
@@ -315,7 +320,7 @@ class Worlds:
     async def _answer_one(self, socket: WebSocket, session: _Session, text: str) -> bool:
         """Answer one message; False where it is the last."""
         try:
-            message = exact_json.loads(text, unique_keys=True)
+            message, written = _decoded(text.encode("utf-8", "surrogatepass"))
         except exact_json.JSONDecodeError as error:
             await _send(socket, _error("INVALID_JSON", f"That is not JSON: {error}"))
             return True
@@ -324,7 +329,8 @@ class Worlds:
             return False
         try:
             async with self._using(session.id) as held:
-                told = await self._answer(held, kind, message.get("data") if isinstance(message, dict) else None)
+                data = message.get("data") if isinstance(message, dict) else None
+                told = await self._answer(held, kind, data, written)
         except BadRequest as error:
             told = _error("VALIDATION_ERROR", str(error))
         except RewardKitError as error:
@@ -333,16 +339,22 @@ class Worlds:
         return True
 
     @staticmethod
-    async def _answer(session: _Session, kind: Any, data: Any) -> dict[str, Any]:
+    async def _answer(session: _Session, kind: Any, data: Any, written: Written) -> dict[str, Any]:
         match kind:
             case "reset":
-                return {"type": "observation", "data": await session.reset(_row(object_in(data or {})))}
+                return {"type": "observation", "data": await session.reset(_row(object_in(data or {})), written)}
             case "step":
                 return {"type": "observation", "data": await session.step(data)}
             case "state":
                 return {"type": "state", "data": session.state()}
             case _:
                 return _error("UNKNOWN_TYPE", f"There is no message {kind!r}. Send reset, step, state or close.")
+
+
+def _decoded(raw: bytes) -> tuple[Any, Written]:
+    """What a caller says, and how it writes numbers that Python would write otherwise."""
+    value, texts = exact_json.loads_with_texts(raw, unique_keys=True)
+    return value, as_written(texts)
 
 
 def _row(body: Mapping[str, Any]) -> dict[str, Any]:

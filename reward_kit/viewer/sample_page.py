@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from reward_kit.analysis.judged_answers import NOT_JUDGED
 from reward_kit.analysis.lines import JudgedLine, as_text, step_places
 from reward_kit.storage.run_directory import ROLLOUTS
+from reward_kit.utils import exact_json
 from reward_kit.viewer import wire
 from reward_kit.viewer.judged_by import judged_by, reward_file, try_command
 from reward_kit.viewer.opened import OpenedRun, Snapshot
@@ -76,7 +77,7 @@ def _rollout(path: Path, sample_id: str, index: int) -> Any:
                 start = content.rfind(b"\n", 0, place) + 1
                 if place - start <= _SCHEMA:  # a head opens its line; the same words inside a text do not
                     end = content.find(b"\n", place)
-                    return orjson.loads(content[start : end if end >= 0 else len(content)])
+                    return exact_json.loads(content[start : end if end >= 0 else len(content)])
                 place = content.find(head, place + 1)
     except (OSError, ValueError):  # none, an empty one, or a line that is not whole yet
         return None

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from reward_kit.analysis.lines import JudgedLine, as_text, read_line, texts_of
 from reward_kit.storage.vocabularies import TEXTS, find_columns
+from reward_kit.utils import exact_json
 from reward_kit.viewer.columns import DATA
 from reward_kit.viewer.problems import Unreadable
 from reward_kit.viewer.queries import Database, NotText, Query, quoted
@@ -192,8 +192,8 @@ class Lines:
     def _line(self, file: BinaryIO, row: int) -> dict[str, Any]:
         file.seek(int(self._offsets[row]))
         try:
-            line = orjson.loads(file.readline())
-        except orjson.JSONDecodeError as error:
+            line = exact_json.loads(file.readline())
+        except exact_json.JSONDecodeError as error:
             raise _changed(self._path) from error
         if not isinstance(line, dict):
             raise _changed(self._path)

@@ -65,7 +65,7 @@ ENDINGS: dict[str, tuple[list[dict[str, Any]], Any]] = {
 }
 """How a conversation ends, and what that says of the right answer."""
 
-VALUES = ("4", "5", 4, True, 1, ["4"], ["4", "four"], {"value": "4"}, "", None)
+VALUES = ("4", "5", 4, 4.0, True, 1, ["4"], ["4", "four"], {"value": "4"}, "", None)
 EXTRAS: dict[str, Any] = {
     "level": "easy", "source": "us", "tests": ["a"], "category": "sums", "difficulty": 3, "data_source": "sums",
     "extra_info": {"answer": "6", "index": 3}, "hint": None, "metadata": {"solution": "7"},

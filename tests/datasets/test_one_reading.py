@@ -18,12 +18,13 @@ from reward_kit.datasets import load_rollouts, load_samples, rollouts_from_rows,
 from reward_kit.datasets.ground_truths import CANDIDATES, AmbiguousTruth
 from reward_kit.datasets.interpret import RowReader, rollouts_of, sample_of
 from reward_kit.datasets.rows import BadRow
-from reward_kit.datasets.splits import Split, load_splits
+from reward_kit.datasets.splits import Split, load_split_answers, load_splits
 from reward_kit.errors import DatasetError
 from reward_kit.evaluating import evaluate
 from reward_kit.evaluators import preview_reward, read_samples
 from reward_kit.integrations.world_session import sample_from_row
 from reward_kit.models import Message, Sample
+from reward_kit.regenerating import regenerate
 from tests.datasets.row_shapes import KNOWN, Case, answered, cases, meaning
 
 
@@ -133,9 +134,15 @@ def test_evaluate_and_preview_judge_what_the_reader_reads(place: Path) -> None:
 
     assert evaluate(rows, judge).judged == len(rows)
     local, seen = seen, {}
-    result = preview_reward(judge, read_samples(Path(written(place, *rows)), len(rows)))
+    file = written(place, *rows)
+    assert evaluate(file, judge).judged == len(rows)
+    from_file, seen = seen, {}
+    assert {name: truth.strip("'").lower() for name, (_, truth) in from_file.items()} == {
+        name: truth.strip("'").lower() for name, (_, truth) in local.items()
+    }, "only a file has a text of its own for True"
+    result = preview_reward(judge, read_samples(Path(file), len(rows)))
     assert [one.score for one in result.results] == [1.0] * len(rows)
-    assert seen == local
+    assert seen == from_file
     asking = [{**case.row, "id": f"row-{number}"} for number, case in enumerate(found)]
     seen = {}
     assert evaluate(asking, judge, model="mock").judged == len(rows)
@@ -144,6 +151,52 @@ def test_evaluate_and_preview_judge_what_the_reader_reads(place: Path) -> None:
         assert seen[name][0][-1] == case.asked
         if not case.truth_is_answer and case.row.keys().isdisjoint({"conversations", "category", "completion"}):
             assert seen[name] == local[name]
+
+
+NUMBERS = ("4", "4.50", "-0.0", "1e3", "0.10", "true", "false", "3.14159265358979323846", "1180591620717411303425")
+SAYING = ('"ground_truth": {}', '"answer": {}', '"Target": {}', '"reward_model": {{"ground_truth": {}}}')
+
+
+def test_every_door_to_a_file_hands_a_number_over_as_the_file_has_it(tmp_path: Path) -> None:
+    said = [(number, says) for number in NUMBERS for says in SAYING]
+    lines = [
+        f'{{"id": "{place}", "prompt": "?", "assistant_response": "a", {says.format(number)}}}'
+        for place, (number, says) in enumerate(said)
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(lines))
+    seen: list[tuple[str, Any]] = []
+
+    async def judge(messages: list[Message], sample_id: str, ground_truth: Any = None) -> float:
+        seen.append((sample_id, ground_truth))
+        return 1.0
+
+    as_written = [(str(place), number) for place, (number, _) in enumerate(said)]
+    evaluate(str(file), judge)
+    assert sorted(seen) == sorted(as_written)
+    seen.clear()
+    preview_reward(judge, read_samples(file, len(lines)))
+    assert sorted(seen) == sorted(as_written)
+    seen.clear()
+    regenerate(str(file), judge, model="mock", cache={"enabled": False})
+    assert sorted(seen) == sorted(2 * as_written), "the old answers, and the new ones"
+    table = load_split_answers(DatasetConfig(path_or_name=str(file)), [Split("sums", "sums")])
+    texts = [each.sample.ground_truth_text or str(each.sample.ground_truth) for each in table]
+    assert texts == [number for number, _ in said]
+
+
+def test_what_a_column_in_other_capitals_says_stands_behind_the_conversation() -> None:
+    sample = sample_of({"messages": [{"role": "user", "content": "a"}], "Prompt": "b"})
+    assert ([turn.text for turn in sample.messages], sample.columns) == (["a"], {"Prompt": "b"})
+    (again,) = samples_from_rows([sample])
+    assert meaning(again) == meaning(sample)
+
+
+def test_one_message_is_a_conversation_in_a_split_too(place: Path) -> None:
+    row = {"id": "a", "messages": {"role": "user", "content": "?"}, "answer": "4"}
+    config = DatasetConfig(path_or_name=written(place, row))
+    (sample,) = load_splits(config, [Split("sums", "sums")])
+    assert ([turn.text for turn in sample.messages], sample.ground_truth) == (["?"], "4")
 
 
 # ── what is read, and what is refused with the line to write ─────────────────────────────────────────────────────────

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from reward_kit.agent.task_manager import TaskManager
-from reward_kit.errors import ConfigError
+from reward_kit.datasets.interpret import sample_of
+from reward_kit.errors import ConfigError, DatasetError
 from reward_kit.execution.agent_tasks.definition import config_of, directory_name, load_task, samples_of, task_files
 from reward_kit.execution.agent_tasks.trajectory import aggregate
+from tests.datasets.row_shapes import Case, cases
 
 PLAYER = """
 import json
@@ -160,6 +163,20 @@ def test_rows_of_a_dataset_are_samples_of_their_own(folder: Path) -> None:
     ]  # fmt: skip
     assert samples[0].ground_truth == "1" and samples[0].columns == {"seed": 3}
     assert config_of(task, folder, model="mock").generation.n == 5
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(case=cases())
+def test_a_row_of_a_task_means_what_it_means_elsewhere(folder: Path, case: Case) -> None:
+    (folder / "rows.jsonl").write_text(json.dumps(case.row))
+    task = load_task(folder / "counting.yaml").model_copy(update={"dataset_path": str(folder / "rows.jsonl")})
+    if case.unclear:
+        with pytest.raises(DatasetError, match="unclear what"):
+            samples_of(task)
+        return
+    (sample,) = samples_of(task)
+    assert (sample.messages[-1].text, repr(sample.ground_truth)) == (case.asked, repr(case.truth))
+    assert sample.columns == sample_of(case.row).columns
 
 
 def test_settings_of_the_task_reach_the_run(folder: Path) -> None:

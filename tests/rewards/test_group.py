@@ -151,6 +151,20 @@ def test_the_verifier_may_be_a_path_with_params(tmp_path: Path) -> None:
     assert result.mean_score == pytest.approx(1 / 3) and result.judged == 3
 
 
+def stopped(response: str, finish_reason: str, ground_truth: float) -> float:
+    """A verifier that looks at more than what was said."""
+    return float(finish_reason == "stop" and float(response) == ground_truth)
+
+
+def test_the_verifier_is_handed_the_rollout_as_in_a_run(tmp_path: Path) -> None:
+    rows = [{"user_query": "2 + 2?", "ground_truth": 4}]
+    run = evaluate(
+        rows, relative_length_reward, n=2, model="mock", output_dir=tmp_path,
+        params={"verifier": f"{__name__}:stopped"}, generation={"mock": {"responses": ["4", "4.0"]}},
+    )  # fmt: skip
+    assert [row["evaluation_score"] for row in run.rows()] == [1.0, 0.0]
+
+
 def test_a_verifier_must_be_one_that_can_be_called_here() -> None:
     for path in ("reward_kit.rewards.judge:judge_reward", "reward_kit.rewards.group:majority_vote_reward"):
         with pytest.raises(ConfigError, match="pointwise and synchronous"):

@@ -35,6 +35,16 @@ def test_a_case_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert cases[1].name == "case-3#0"
 
 
+def test_a_number_reaches_the_reward_as_the_case_or_its_dataset_has_it(tmp_path: Path) -> None:
+    said = '{{"answer": "a", "expect": "pass", "ground_truth": {}}}'
+    numbers = ("4.50", "1e3", "true", "72", "1180591620717411303425")
+    cases = read_cases(written(tmp_path / "a.jsonl", *map(said.format, numbers)))
+    write_cases(tmp_path / "b.jsonl", cases)
+    for read in (cases, read_cases(tmp_path / "b.jsonl")):
+        samples = [case.rollout.sample for case in read]
+        assert [each.ground_truth_text or str(each.ground_truth) for each in samples] == [*numbers]
+
+
 @pytest.mark.parametrize(
     "line, problem",
     [

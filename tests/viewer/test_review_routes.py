@@ -218,6 +218,29 @@ def test_the_run_s_own_reward_judges_an_edited_answer(trials: Page, judged_run: 
     assert {path.name: path.read_bytes() for path in judged_run.iterdir()} == before
 
 
+NUMBERS = ("4.50", "1e3", "true", "1180591620717411303425", '"4"', "[1180591620717411303425]")
+
+
+def test_a_truth_that_nobody_edits_reaches_the_reward_as_the_file_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "said.py").write_text("def judge(response, ground_truth):\n    return {'score': 1.0, 'reason': "
+                                      "repr(ground_truth)}", "utf-8")  # fmt: skip
+    rows = [f'{{"id": "q{n}", "user_query": "?", "ground_truth": {number}}}' for n, number in enumerate(NUMBERS)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    run = evaluate("rows.jsonl", "said.py:judge", model="mock", output_dir="out", cache={"enabled": False})
+    page = Page(tmp_path / "out", allow_run=True)
+    for judged in run.rows():
+        shown = page.ask(f"{page.run}/samples/{judged['id']}").body["ground_truth"]
+        edited = {"id": judged["id"], "index": 0, "answer": "another", "ground_truth": shown}
+        assert page.ask(f"{page.run}/try", edited).body["reason"] == judged["evaluation_reason"]
+    for edit, reason in (("4.500", "'4.500'"), ("true", "'true'"), ("4", "'4'"), ("2e3", "'2e3'")):
+        edited = {"id": "q0", "index": 0, "answer": "another", "ground_truth": edit}
+        assert page.ask(f"{page.run}/try", edited).body["reason"] == reason
+    page.close()
+
+
 def test_a_viewer_that_was_started_elsewhere_finds_the_run_s_reward(
     trials: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,8 +46,9 @@ from reward_kit.agent.mcp.protocol import (
 from reward_kit.agent.open_world import as_answer
 from reward_kit.agent.tools import Tool
 from reward_kit.config_models import AgentConfig
+from reward_kit.datasets.interpret import RowReader
 from reward_kit.errors import ItemError, RewardKitError, message_of
-from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message, Sample
+from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -58,6 +59,10 @@ _HANDLE: Final = "world_id"
 _MOST_WORLDS = 10_000
 _LONGEST_LINE = 8 * 2**20
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
+
+
+_rows = RowReader()
+_rows.world_opens = True
 
 
 class _Open:
@@ -238,11 +243,9 @@ class ToolServer:
             return self._first
 
     async def _open(self, row: Mapping[str, Any]) -> _Open:
-        columns = {**self._row, **row}
-        sample = Sample(id=str(columns.get("id", "served")), messages=[], columns=columns)
-        truth = {} if "ground_truth" not in columns else {"ground_truth": columns["ground_truth"]}
         try:
-            world = await self._environment.open(sample.model_copy(update=truth))
+            sample = _rows.sample_as_it_is({"id": "served", **self._row, **row})
+            world = await self._environment.open(sample)
         except ItemError as error:
             raise RpcError(INTERNAL_ERROR, f"No world could be opened: {message_of(error)}") from error
         shown = as_answer(await finished(world.start())).messages

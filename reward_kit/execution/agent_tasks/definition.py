@@ -18,18 +18,20 @@ from reward_kit.agent.agent_model import model_settings
 from reward_kit.agent.orchestrator import agent_settings
 from reward_kit.agent.rl_rollout_worker import ground_truth_of
 from reward_kit.agent.task_environment import opening_messages
-from reward_kit.common_utils import load_jsonl
 from reward_kit.config_models import PipelineConfig, load_config
+from reward_kit.datasets.files import files_of
+from reward_kit.datasets.ground_truths import is_held
+from reward_kit.datasets.interpret import RowReader
+from reward_kit.datasets.rows import BadRow, BadRows
+from reward_kit.datasets.sources import JsonlSource
 from reward_kit.errors import ConfigError, DatasetError
-from reward_kit.models import Message, Sample, TaskDefinitionModel
-from reward_kit.storage.vocabularies import RUN
+from reward_kit.models import SYSTEM_ROLES, Message, Sample, TaskDefinitionModel
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 __all__ = ["config_of", "directory_name", "load_task", "samples_of", "task_files"]
 
 _FILE_KEYS = ("schema_file", "seed_data_file", "db_file")
 _SUFFIXES = (".yaml", ".yml", ".json")
-_OF_A_SAMPLE = ("id", "messages", "ground_truth", RUN.query, "system_prompt", RUN.ground_truth)
 
 
 def task_files(path: Path) -> list[Path]:
@@ -97,23 +99,27 @@ def samples_of(task: TaskDefinitionModel) -> list[Sample]:
 
 
 def _rows(task: TaskDefinitionModel, opening: list[Message], truth: Any) -> Iterator[Sample]:
-    for place, row in enumerate(load_jsonl(str(task.dataset_path))):
-        own = [Message.model_validate(message) for message in row.get("messages") or []]
-        if not own and row.get("user_query"):
-            system = [Message(role="system", content=row["system_prompt"])] if row.get("system_prompt") else []
-            own = [*(system or [one for one in opening if one.role == "system"]), _user(row["user_query"])]
-        right = row.get("ground_truth", row.get(RUN.ground_truth))
-        columns = {name: value for name, value in row.items() if name not in _OF_A_SAMPLE}
-        yield Sample(
-            id=str(row.get("id", f"{task.name}-{place}")),
-            messages=own or opening,
-            ground_truth=truth if right is None else right,
-            columns=columns,
-        )
+    reader, bad = RowReader(), BadRows(skip=False)
+    reader.world_opens = True
+    for place, row in enumerate(JsonlSource(files_of(str(task.dataset_path))).rows(bad)):
+        try:
+            question = reader.question({**row.columns})
+        except BadRow as problem:
+            bad.report(row.origin, row.number, str(problem))
+            continue
+        right = truth if question.ground_truth is None else question.ground_truth
+        asked = _in_the_task(question.messages, opening, has_turns=is_held(row.columns.get("messages")))
+        ready = question._replace(messages=asked, ground_truth=right)
+        yield ready.sample(question.name if question.named else f"{task.name}-{place}", place, row.written)
 
 
-def _user(text: Any) -> Message:
-    return Message(role="user", content=str(text))
+def _in_the_task(asked: list[Message], opening: list[Message], *, has_turns: bool) -> list[Message]:
+    """What a row asks, after the task's system prompt unless it has its own; if it asks nothing, the task's opening."""
+    if all(turn.role in SYSTEM_ROLES for turn in asked):
+        return opening
+    if has_turns or asked[0].role in SYSTEM_ROLES:
+        return asked
+    return [*(turn for turn in opening if turn.role in SYSTEM_ROLES), *asked]
 
 
 def config_of(

@@ -140,9 +140,11 @@ def _one_or_error(incoming: Incoming) -> Exchange:
 def _inherited(incoming: Incoming) -> Exchange:
     body = object_in(incoming.json, "messages")
     turns = body["messages"]
-    if body.get("ground_truth") is None and isinstance(turns, list):
-        body = {**body, "ground_truth": turns[:-1]}
-    return Exchange([_asked(body, turns, body.get("rollout"), incoming)], _one_result_or_error)
+    rollout = _asked(body, turns, body.get("rollout"), incoming)
+    if rollout.sample.ground_truth is None:  # as the older server had it: what came before the answer
+        sample = rollout.sample.model_copy(update={"ground_truth": turns[:-1]})
+        rollout = rollout.model_copy(update={"sample": sample})
+    return Exchange([rollout], _one_result_or_error)
 
 
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────────────────

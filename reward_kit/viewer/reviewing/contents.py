@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
 from reward_kit.errors import StorageError
 from reward_kit.models import Message, Rollout, Sample
@@ -21,6 +20,7 @@ from reward_kit.storage.journal import Journal
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
 from reward_kit.storage.tables import rollout_from_line
 from reward_kit.storage.vocabularies import find_columns, plain_names, vocabulary_of
+from reward_kit.utils import exact_json
 from reward_kit.viewer.reviewing.records import JudgedRecords
 
 __all__ = ["read_group", "read_rollouts"]
@@ -37,7 +37,7 @@ def read_rollouts(records: JudgedRecords, keys: Sequence[Key]) -> dict[Key, Roll
         found = {key: rollout_from_line(line) for key, line in _lines(rollouts, keys)}
         if len(found) == len(set(keys)):
             return found
-    return {key: _from_result(orjson.loads(line)) for key, line in _lines(directory / RESULTS, keys)}
+    return {key: _from_result(exact_json.loads(line)) for key, line in _lines(directory / RESULTS, keys)}
 
 
 def read_group(records: JudgedRecords, key: Key) -> list[Rollout]:
@@ -68,14 +68,14 @@ def _from_result(line: Mapping[str, Any]) -> Rollout:
 
 def _conversation(row: Mapping[str, Any], query: str, response: str) -> tuple[list[Message], list[Message]]:
     stored = row.get("messages")
-    messages = orjson.loads(stored) if isinstance(stored, str) else stored
+    messages = exact_json.loads(stored) if isinstance(stored, str) else stored
     if messages is None:
         messages = [{"role": "user", "content": row.get(query) or ""}]
     prompt, turns = split_off_answer(messages)
     if not turns and (row.get(response) is not None or row.get("tool_calls")):
         calls = row.get("tool_calls")
         turn = {"role": "assistant", "content": row.get(response) or "", "reasoning_content": row.get("reasoning")}
-        turns = [turn | {"tool_calls": orjson.loads(calls) if isinstance(calls, str) else calls} if calls else turn]
+        turns = [turn | {"tool_calls": exact_json.loads(calls) if isinstance(calls, str) else calls} if calls else turn]
     return [Message.model_validate(turn) for turn in prompt], [Message.model_validate(turn) for turn in turns]
 
 
@@ -86,8 +86,8 @@ def _sample(row: Mapping[str, Any], name: str, prompt: list[Message], truth: Any
         messages=prompt,
         ground_truth=truth,
         split=row.get("split"),
-        columns=(orjson.loads(columns) if isinstance(columns, str) else columns) or {},
-        tools=orjson.loads(tools) if isinstance(tools, str) else tools,
+        columns=(exact_json.loads(columns) if isinstance(columns, str) else columns) or {},
+        tools=exact_json.loads(tools) if isinstance(tools, str) else tools,
     )
 
 

@@ -17,12 +17,15 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import orjson
 
+from reward_kit.analysis.lines import as_text
 from reward_kit.answers.reasoning import split_reasoning
-from reward_kit.models import Message, Rollout
+from reward_kit.datasets.rows import as_written, text_of
+from reward_kit.models import Message, Rollout, Sample
+from reward_kit.utils import exact_json
 from reward_kit.viewer import wire
 
 __all__ = ["edited", "not_judged", "try_again"]
@@ -36,10 +39,7 @@ _OUTPUT = 2_000
 
 def edited(group: Sequence[Rollout], index: int, answer: str, ground_truth: str | None) -> list[Rollout]:
     """The rollouts of a sample, one of them with another answer, all with another ground truth."""
-    asked = group[0].sample
-    truth = _truth(asked.ground_truth, ground_truth)
-    text = asked.ground_truth_text if truth == asked.ground_truth else None
-    sample = asked.model_copy(update={"ground_truth": truth, "ground_truth_text": text})
+    sample = _with_truth(group[0].sample, ground_truth)
     return [
         rollout.model_copy(
             update={
@@ -51,14 +51,16 @@ def edited(group: Sequence[Rollout], index: int, answer: str, ground_truth: str 
     ]
 
 
-def _truth(held: Any, given: str | None) -> Any:
-    """What the page sent, as what it stands for: it shows data as JSON text."""
-    if given is None or isinstance(held, str):
-        return given
-    try:
-        return orjson.loads(given)
-    except orjson.JSONDecodeError:
-        return given
+def _with_truth(asked: Sample, given: str | None) -> Sample:
+    """The sample with the truth that the page sent, which shows data as JSON; one that nobody edited stays as it is."""
+    held, truth, texts = asked.ground_truth, given, exact_json.Texts()
+    if (given or "") == as_text(held):
+        return asked
+    if given is not None and not isinstance(held, str):
+        with contextlib.suppress(ValueError):  # it is no JSON, and so a text
+            (truth,), texts = exact_json.loads_with_texts(b"[%b]" % given.encode("utf-8", "surrogatepass"))
+    text = text_of(truth, as_written(texts))
+    return asked.model_copy(update={"ground_truth": truth, "ground_truth_text": text})
 
 
 def _turns(turns: Sequence[Message], answer: str) -> list[Message]:
@@ -80,7 +82,7 @@ def try_again(
     """
     start = time.perf_counter()
     rollouts = edited(group, index, answer, truth)
-    order = orjson.dumps(
+    order = exact_json.dumps(
         {"config": config, "index": index, "rollouts": [one.model_dump(mode="json") for one in rollouts]}
     )
     child = subprocess.Popen(

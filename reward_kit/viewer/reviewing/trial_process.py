@@ -18,6 +18,7 @@ from reward_kit.redaction import mask, remember_environment
 from reward_kit.scoring.rewards import Reward
 from reward_kit.scoring.scorers import open_scorer
 from reward_kit.storage.tables import metrics_of
+from reward_kit.utils import exact_json
 from reward_kit.utils.event_loop import run_sync
 
 __all__ = ["main"]
@@ -28,7 +29,7 @@ def main() -> None:
     remember_environment()
     with os.fdopen(os.dup(1), "wb") as answer:
         os.dup2(2, 1)
-        order = orjson.loads(sys.stdin.buffer.read())
+        order = exact_json.loads(sys.stdin.buffer.read())
         try:
             found = run_sync(lambda: _judged(order))
         except (RewardKitError, yaml.YAMLError, ImportError, OSError) as error:
