@@ -18,8 +18,8 @@ from reward_kit.utils.project_files import Project, file_digest
 
 __all__ = ["Opened", "watched_import"]
 
-_at_import: dict[str, dict[str, None]] = {}
-"""By a reward's path, what was opened when it was imported: a module is imported once in a process."""
+_at_import: dict[str, list[OpenedFiles]] = {}
+"""By a reward's path, who watched what was opened when it was imported: a module is imported once in a process."""
 
 
 @contextlib.contextmanager
@@ -28,7 +28,8 @@ def watched_import(path: str | None) -> Iterator[None]:
     files = OpenedFiles()
     with files.here():
         yield
-    _at_import.setdefault(path or "", {}).update(dict.fromkeys(files.take().read))
+    if files.has_news:
+        _at_import.setdefault(path or "", []).append(files)
 
 
 class Opened:
@@ -37,11 +38,11 @@ class Opened:
     def __init__(self, project: Project, config: RewardConfig) -> None:
         """Begin with what was opened when the reward was imported."""
         self.project = project
-        self.here = OpenedFiles()
+        self.here = OpenedFiles(_at_import.get(config.function_path or "", ()))
         """What is opened in this process."""
         self._untold: dict[str, str | None] = {}
         self._tell: Callable[[Mapping[str, str | None]], None] | None = None
-        self.note(Noted(list(_at_import.get(config.function_path or "", ())), []))
+        self.look()
 
     def tell(self, taker: Callable[[Mapping[str, str | None]], None]) -> None:
         """Have `taker` told of each file, once: its name and its digest, or None for one that is written to, too."""

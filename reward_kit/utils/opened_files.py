@@ -8,7 +8,8 @@
     watched.take()               # paths that were not taken before: those that were read, and those written to
 
 What is also written to is no input. Python's own files and those of installed packages are for whoever
-takes the paths to leave out. What a library opens by itself, in C, is not seen.
+takes the paths to leave out. What a library opens by itself, in C, is not seen, but for the databases of SQLite: of
+these Python tells, and that one is written to shows in the file.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 __all__ = ["Noted", "OpenedFiles"]
 
@@ -41,13 +43,16 @@ class Noted(NamedTuple):
 class OpenedFiles:
     """The files that were opened while this watched."""
 
-    def __init__(self) -> None:
-        """Watch nothing yet."""
-        self.has_news = False
-        """Whether there is something to take."""
+    def __init__(self, earlier: Iterable[OpenedFiles] = ()) -> None:
+        """Watch nothing yet; what was opened while others watched is told here, too."""
+        self._databases: dict[str, _State] = {}
         self._seen: set[tuple[object, bool]] = set()
         self._read: list[str] = []
         self._written: list[str] = []
+        for each in earlier:
+            self._databases |= each._databases
+            self._read += each._read
+            self._written += each._written
 
     @contextlib.contextmanager
     def here(self) -> Iterator[None]:
@@ -71,9 +76,16 @@ class OpenedFiles:
             _hook()
             _here.set(self)
 
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to take."""
+        return bool(self._read or self._written) or any(_state(path) != was for path, was in self._databases.items())
+
     def take(self) -> Noted:
         """What was not taken before, as full paths."""
-        self.has_news = False
+        for path in [path for path, was in self._databases.items() if _state(path) != was]:
+            del self._databases[path]
+            self._written.append(path)
         read, self._read = self._read, []
         written, self._written = self._written, []
         return Noted([path for path in read if path not in written], written)
@@ -89,7 +101,30 @@ class OpenedFiles:
         self._seen.add(known)
         if not path.startswith(("/proc/", "/sys/", "/dev/")):
             (self._written if writing else self._read).append(os.path.abspath(path))  # now: the folder may change
-            self.has_news = True
+
+    def note_database(self, name: object) -> None:
+        """Take account of a database of SQLite that is being opened: a path, or `file:a.db?mode=ro`."""
+        if not isinstance(name, str | bytes | os.PathLike):
+            return
+        path = os.fsdecode(name)
+        if path.startswith("file:"):
+            path = unquote(urlsplit(path).path)
+        if os.path.isfile(path):  # none where it is in memory, or made just now
+            self._databases.setdefault(os.path.abspath(path), _state(path))
+            self.note(path, os.O_RDONLY)
+
+
+_State = tuple[int, int, int]
+
+
+def _state(database: str) -> _State:
+    """What shows that a database was written to: when, its size, and the size of what waits to be put into it."""
+    try:
+        held = os.stat(database)
+        waiting = os.stat(f"{database}-wal").st_size if os.path.exists(f"{database}-wal") else 0
+    except OSError:
+        return (0, 0, 0)
+    return (held.st_mtime_ns, held.st_size, waiting)
 
 
 def _hook() -> None:
@@ -101,8 +136,12 @@ def _hook() -> None:
 
 
 def _note_opening(event: str, args: tuple[object, ...]) -> None:
-    if event == "open":
+    if event in ("open", "sqlite3.connect"):
         watching = _here.get() or _everywhere
-        if watching is not None:
+        if watching is None:
+            return
+        if event == "open":
             path, _, flags = args
             watching.note(path, flags)
+        else:
+            watching.note_database(args[0])

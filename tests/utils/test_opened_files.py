@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from reward_kit.utils.opened_files import OpenedFiles
 
@@ -38,6 +42,21 @@ def test_what_is_also_written_to_is_no_input(tmp_path: Path) -> None:
         (tmp_path / "memo").write_text("mine")
         (tmp_path / "memo").read_text()
     assert watch.take() == ([], [str(tmp_path / "memo")])
+
+
+@pytest.mark.parametrize("name", ["{}", "file:{}", "file://{}?mode=ro"])
+def test_a_database_is_an_input_until_it_is_written_to(tmp_path: Path, name: str) -> None:
+    file, watch = tmp_path / "words.db", OpenedFiles()
+    with contextlib.closing(sqlite3.connect(file)) as made, made:
+        made.execute("CREATE TABLE words AS SELECT 'a' AS word")
+    with watch.here(), contextlib.closing(sqlite3.connect(name.format(file), uri=":" in name)) as held:
+        assert held.execute("SELECT word FROM words").fetchall() == [("a",)]
+        sqlite3.connect(":memory:").close()
+    assert watch.take() == ([str(file)], []) and not watch.has_news
+    with contextlib.closing(sqlite3.connect(file)) as held, held:
+        held.execute("INSERT INTO words VALUES ('b')")
+    assert watch.has_news and watch.take() == ([], [str(file)])
+    assert not watch.has_news
 
 
 async def test_a_task_is_watched_alone(tmp_path: Path) -> None:
