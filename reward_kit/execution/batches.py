@@ -127,7 +127,7 @@ class BatchStage:
         self._model: BatchModel = batch_model(config.generation)
         self._identity = key_identity(self._model.client.identity, config.generation.cache)
         self._price = batch_price(config.generation)
-        if budget is not None:
+        if budget is not None and budget.is_limited:
             known_price(self._model.client.model, self._price, "generation")
         self._sampling = config.generation.sampling()
         self._requests = RequestLines(self._model.client, self._model.shape)

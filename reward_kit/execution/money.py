@@ -2,7 +2,7 @@
 """What a run has spent in all its entries, also where no line of its files tells of it.
 
     rollouts.jsonl   what each answer cost, the failures before it included
-    manifest.json    `judge_cost`; and `spent`: all of it, noted before it is spent where there is a `max_cost`
+    manifest.json    `judge_cost`; and `spent`: all of it, noted before it is spent where the price is known
 
 So a killed run knows what it may have spent on the requests that were under way: at most what was noted.
 """
@@ -35,11 +35,9 @@ class Money:
         self._before = max(known, noted["cost"])
         self.unfinished: Usage | None = None
         """What was used for episodes of which no line tells yet."""
-        self.budget: Budget | None = None
-        """None where there is no limit."""
-        if max_cost is not None:
-            at_most = bool(noted.get("at_most")) and self._before > known
-            self.budget = Budget(max_cost, self._before, at_most=at_most, ahead=self._note_ahead)
+        at_most = bool(noted.get("at_most")) and self._before > known
+        self.budget = Budget(max_cost, self._before, at_most=at_most, ahead=self._note_ahead)
+        """Without a limit, it counts all the same."""
 
     def keep(self) -> None:
         """Put down what the judge cost by now, and what it was not asked for: no journal holds it."""
@@ -60,20 +58,33 @@ class Money:
         use = self._counters.judge
         return self._judge_before + ((use.cost or 0.0) if use is not None else 0.0)
 
+    def _judge_figures(self) -> dict[str, Any]:
+        """What the judge cost in all entries, for the summary; nothing where there is none."""
+        use = self._counters.judge
+        if use is None and not self._judge_before:
+            return {}
+        known = use is None or use.cost is not None
+        at_most = self._directory.noted("judge_cost_is_at_most") and self.judge_cost
+        return {"judge_cost": self.judge_cost if known else None} | ({"judge_cost_is_at_most": True} if at_most else {})
+
     def settle(self) -> None:
         """Put down what was spent, once nothing is under way any more."""
         self.keep()
-        if self.budget is not None:
-            self._counters.cost = self.budget.spent - self._before - (self.judge_cost - self._judge_before)
-            self._counters.cost_is_at_most = self._counters.cost_is_at_most or self.budget.at_most
-            self._directory.note(_SPENT, {"cost": self.budget.spent, "at_most": self.budget.at_most})
+        budget = self.budget
+        if budget.spent:
+            cost = budget.spent - self._before - (self.judge_cost - self._judge_before)
+            if budget.is_limited or cost > self._counters.cost + _ROUNDED:
+                self._counters.cost = cost
+                self._counters.cost_is_at_most = self._counters.cost_is_at_most or budget.at_most
+            self._directory.note(_SPENT, {"cost": budget.spent, "at_most": budget.at_most})
 
     def complete(self, figures: dict[str, Any]) -> None:
         """Add to the figures of the lines what was paid for unfinished episodes and for lost requests."""
         if self.unfinished is not None:
             figures["prompt_tokens"] += self.unfinished.prompt_tokens
             figures["completion_tokens"] += self.unfinished.completion_tokens
-        if self.budget is None or figures["cost"] is None:
+        figures |= self._judge_figures()
+        if figures["cost"] is None:
             return
         whole = self.budget.spent - self.judge_cost
         if whole > figures["cost"] + _ROUNDED:

@@ -394,12 +394,12 @@ class EvaluationPipeline:
         return LocalEngine(*parts, budget=budget, beside=beside)
 
     def _note_what_was_met(
-        self, directory: RunDirectory, workload: Workload, models: ModelStack, budget: Budget | None
+        self, directory: RunDirectory, workload: Workload, models: ModelStack, budget: Budget
     ) -> None:
         """Keep in the manifest, or say, what only the run itself could find out."""
         if workload.formats:
             directory.note("dataset_format", workload.formats)
-        if budget is not None and budget.overspent:
+        if budget.overspent:
             _log.warning(
                 "max_cost=%g was exceeded by %.4g: requests that had been sent already cost more than was estimated "
                 "for them.", self.config.max_cost, budget.overspent,
@@ -409,8 +409,6 @@ class EvaluationPipeline:
 
     def _money(self, ledger: Ledger, directory: RunDirectory, counters: RunCounters) -> Money:
         """What may still be spent: by this run's rollouts and its judge, in all its entries together."""
-        if self.config.max_cost is None:
-            return Money(directory, counters, 0.0, None)
         generating = ledger.journal.spent() if self._rollouts_path() is None else 0.0  # others were paid for elsewhere
         return Money(directory, counters, generating, self.config.max_cost)
 

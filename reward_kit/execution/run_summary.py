@@ -13,6 +13,8 @@ __all__ = [
     "EntryFigures",
     "EstimateFigures",
     "RunSummary",
+    "beside_the_cost",
+    "cost_in_words",
     "has_passes",
     "is_graded",
     "many_failed",
@@ -55,6 +57,7 @@ class EntryFigures(TypedDict, total=False):
     cost_is_at_most: bool
     sandbox: str | None
     judge: dict[str, Any]
+    """What the judge was asked, and what that cost."""
 
 
 class RunSummary(TypedDict, total=False):
@@ -94,11 +97,32 @@ class RunSummary(TypedDict, total=False):
     cost: float | None
     cost_is_at_most: bool
     """Said where it is so: some replies did not tell what they used, and count with the most that it may have been."""
+    judge_cost: float | None
+    """What the judge cost in all entries, where there is one; it is not part of `cost`."""
+    judge_cost_is_at_most: bool
     skipped_rows: int
     not_asked_for: int
     this_entry: EntryFigures
     inference: dict[str, Any]
     """Of `reward-kit shell`: the figures of its first phase."""
+
+
+def beside_the_cost(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """What figures say of money beside the cost: whether it may have been less, and what a judge cost."""
+    names = ("cost_is_at_most", "judge_cost", "judge_cost_is_at_most")
+    return {name: figures[name] for name in names if name in figures}
+
+
+def cost_in_words(figures: Mapping[str, Any], name: str = "cost") -> str:
+    """A cost of the figures, and whether it may have been less.
+
+    >>> cost_in_words({"cost": 0.25, "cost_is_at_most": True}), cost_in_words({"cost": None})
+    ('at most 0.2500', 'not known')
+    """
+    cost = figures.get(name)
+    if cost is None:
+        return "not known"
+    return f"at most {cost:.4f}" if figures.get(f"{name}_is_at_most") else f"{cost:.4f}"
 
 
 def is_graded(summary: Mapping[str, Any]) -> bool:

@@ -41,13 +41,21 @@ class Budget:
     """What a run may spend, what it has spent, and what is set apart for requests on their way."""
 
     def __init__(
-        self, max_cost: float, spent: float, *, at_most: bool = False, ahead: Callable[[float], None] | None = None
+        self,
+        max_cost: float | None,
+        spent: float,
+        *,
+        at_most: bool = False,
+        ahead: Callable[[float], None] | None = None,
     ) -> None:
         """Start with `spent` already gone: earlier entries of the same run count, `at_most` where that is not sure.
 
-        `ahead` is told how much may be spent by and by, before it is.
+        Without a `max_cost`, nothing is refused, and everything is counted. `ahead` is told how much may be spent by
+        and by, before it is.
         """
-        self._max_cost = max_cost
+        self.is_limited = max_cost is not None
+        """Whether there is a ceiling."""
+        self._max_cost = math.inf if max_cost is None else max_cost
         self._spent = spent
         self.at_most = at_most
         """Whether a part of what is counted was never told: it may have been less."""
@@ -114,8 +122,11 @@ class Budget:
         may_be = self._spent + self._reserved
         if self._ahead is not None and may_be > self._noted:
             more = max(_AHEAD * may_be, _REQUESTS_AHEAD * allowance)
-            self._noted = max(may_be, min(self._max_cost, may_be + more))
-            self._ahead(self._noted)
+            # What is set apart beyond the ceiling, after a reply that was no answer, is given back and not spent.
+            noted = max(self._spent, min(self._max_cost, may_be + more))
+            if noted > self._noted:
+                self._noted = noted
+                self._ahead(noted)
 
     @property
     def spent(self) -> float:
@@ -200,7 +211,7 @@ class BudgetedClient:
 
         An endpoint may put text of its own before every prompt, or have the model think beyond max_tokens.
         """
-        while self._on_their_way and not self._learned.anything and self._costs:
+        while self._budget.is_limited and self._on_their_way and not self._learned.anything and self._costs:
             self._changed.clear()
             await self._changed.wait()
         self._on_their_way += 1
@@ -281,7 +292,9 @@ def _first_answer(outcomes: Sequence[Completion | Failure]) -> int | None:
 
 def within(budget: Budget | None, client: ModelClient, price: Price | None, section: str) -> ModelClient:
     """The client, within a budget where there is one. What has no price cannot be bounded: a `ConfigError`."""
-    return client if budget is None else BudgetedClient(client, budget, known_price(client.model, price, section))
+    if budget is None or (price is None and not budget.is_limited):
+        return client
+    return BudgetedClient(client, budget, known_price(client.model, price, section))
 
 
 def known_price(model: str, price: Price | None, section: str) -> Price:

@@ -19,7 +19,7 @@ from typing import Any
 
 from reward_kit.models import Completion, Failure, Usage
 
-__all__ = ["summed", "usage_of", "used_by"]
+__all__ = ["counted", "summed", "usage_of", "used_by"]
 
 _log = logging.getLogger(__name__)
 
@@ -105,6 +105,16 @@ def _remark_on(told: dict[str, Any]) -> None:
     _log.debug("No token counts: %r", counts)
     if any(value is not None for value in counts.values()):
         _say_once("The endpoint reports impossible token counts. Such answers count with the most they may have used.")
+
+
+def counted(answered: Completion, most: Usage) -> Completion:
+    """The first answer of a reply that told nothing of what it used, or nothing of its answer, with the most of it."""
+    usage, message = answered.usage, answered.message
+    if usage is not None:
+        if not (message.text or message.tool_calls or message.function_call):
+            return answered  # an empty answer
+        most = usage.model_copy(update={"completion_tokens": most.completion_tokens, "at_most": True})
+    return answered.model_copy(update={"usage": most})
 
 
 # ── several together ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -55,6 +55,8 @@ class Provider:
 
     fate: Fate = lambda body, times: "answer"
     """Of each line."""
+    reply: Callable[[dict[str, Any]], Any] = lambda body: completion(body)  # noqa: PLW0108 - it is defined below
+    """What is answered to a line, as the body of a 200."""
     end: Callable[[int], str] = lambda number: "completed"
     """Of the first, second … batch: completed, expired, failed, declined."""
     faults: dict[str, list[str]] = field(default_factory=dict)
@@ -282,7 +284,7 @@ class Provider:
                 response = {"status_code": status, "request_id": "q", "body": {"error": error}}
                 bad.append({"id": f"r{number}", "custom_id": line["custom_id"], "response": response, "error": None})
             elif fate != "lose":
-                response = {"status_code": 200, "request_id": "q", "body": completion(body)}
+                response = {"status_code": 200, "request_id": "q", "body": self.reply(body)}
                 entry = {"id": f"r{number}", "custom_id": line["custom_id"], "response": response, "error": None}
                 good += [entry] * (2 if fate == "twice" else 1)
             self.answered[key] += fate in ("answer", "twice") and not half_done

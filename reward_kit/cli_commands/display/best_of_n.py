@@ -17,7 +17,7 @@ from reward_kit.execution.best_of_n.experiment import ExperimentConfig
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import RunResult
-from reward_kit.execution.run_summary import many_failed
+from reward_kit.execution.run_summary import cost_in_words, many_failed
 
 __all__ = ["ExperimentDisplay"]
 
@@ -118,7 +118,7 @@ def _table_of_figures(summary: Mapping[str, Any]) -> Table:
         estimates = [cell for k in rates for cell in _estimate(figures["pass_at_k"].get(k), figures)]
         table.add_row(
             escape(split), f"{figures['samples']:,}", f"{figures['records']:,}", *estimates, f"{figures['failed']:,}",
-            f"{figures['completion_tokens']:,}", "not known" if figures["cost"] is None else f"{figures['cost']:.4f}",
+            f"{figures['completion_tokens']:,}", cost_in_words(figures),
         )  # fmt: skip
     return table
 

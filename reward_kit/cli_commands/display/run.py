@@ -26,7 +26,14 @@ from reward_kit.cli_commands.output import (
     remarks,
 )
 from reward_kit.execution.progress import facts, of_expected, progress_line, stages
-from reward_kit.execution.run_summary import NO_PASSES, has_passes, is_graded, many_failed, rests_on
+from reward_kit.execution.run_summary import (
+    NO_PASSES,
+    cost_in_words,
+    has_passes,
+    is_graded,
+    many_failed,
+    rests_on,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -165,7 +172,7 @@ def _bars(counters: RunCounters) -> Table:
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def cost_in_words(plan: Plan) -> str:
+def planned_cost(plan: Plan) -> str:
     """What a plan costs: at most where that is known, else about."""
     if plan.most_turns is not None:
         return "not known beforehand: an agent decides how often it asks"
@@ -198,7 +205,7 @@ def _plan_lines(plan: Plan) -> list[Line]:
         Line("to be scored", f"{plan.to_score:,}"),
         Line("prompt tokens", f"~ {plan.prompt_tokens:,}"),
         Line("answer tokens", f"up to {plan.completion_tokens:,}"),
-        Line("cost", cost_in_words(plan)),
+        Line("cost", planned_cost(plan)),
     ]
 
 
@@ -277,14 +284,13 @@ def _sweep_row(result: RunResult) -> list[str]:
     summary = result.summary
     known = summary.get("pass_at_k", {}) if has_passes(summary) else {}
     k, estimate = [("", None), *_worth_showing(known)][-1]
-    cost = summary.get("cost")
     return [
         f"{summary['judged']:,} of {summary['records']:,}" if "judged" in summary else result.status,
         f"{summary.get('failed', result.counters.failed):,}",
         f"{summary.get('truncated', 0):,}",
         _short(summary.get("mean_score")),
         f"{k}: {_short(estimate)}{_of_some(estimate, summary)}" if estimate is not None else "–",
-        "–" if cost is None else f"{cost:.4f}",
+        "–" if summary.get("cost") is None else cost_in_words(summary),
     ]
 
 
@@ -308,7 +314,7 @@ def _effort(summary: Mapping[str, Any]) -> list[Line]:
     if entry["completion_tokens"] and entry["tokens_per_second"]:
         lines.append(Line("tokens/s", f"{entry['tokens_per_second']:.1f}"))
     if summary.get("cost"):
-        lines.append(Line("cost", f"{summary['cost']:.4f}"))
+        lines.append(Line("cost", cost_in_words(summary)))
     if entry.get("judge"):
         lines.append(judge_line(entry["judge"]))
     if summary.get("cached"):
@@ -323,7 +329,7 @@ def judge_line(use: Mapping[str, Any]) -> Line:
     """What the judge was asked since the run was entered, and what that cost."""
     cached = f", {use['cached']:,} from the cache" if use["cached"] else ""
     tokens = f"{use['prompt_tokens']:,} tokens in, {use['completion_tokens']:,} out"
-    cost = f"cost {use['cost']:.4f}" if use["cost"] else ""
+    cost = f"cost {cost_in_words(use)}" if use["cost"] else ""
     return Line("judge", f"{use['replies']:,} replies{cached}, {tokens}", cost)
 
 

@@ -22,7 +22,7 @@ from reward_kit.cli_commands.output import (
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import RunResult
-from reward_kit.execution.run_summary import many_failed
+from reward_kit.execution.run_summary import cost_in_words, many_failed
 from reward_kit.execution.shell import COMMANDS, ShellEvaluation
 
 __all__ = ["ShellDisplay"]
@@ -106,7 +106,7 @@ def _table(summary: Mapping[str, Any]) -> Table:
     if summary.get("completion_tokens"):
         table.add_row("tokens", f"{summary['prompt_tokens']:,} in, {summary['completion_tokens']:,} out")
     if summary.get("cost"):
-        table.add_row("cost", f"{summary['cost']:.4f}")
+        table.add_row("cost", cost_in_words(summary))
     table.add_row("time", f"{summary['total_seconds']:.1f} s")
     return table
 

@@ -23,6 +23,7 @@ from reward_kit.execution.mirroring import copy_beside
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import Phase, RunResult
+from reward_kit.execution.run_summary import beside_the_cost
 from reward_kit.execution.vocabulary import Vocabulary
 from reward_kit.generation.client import ModelClient
 from reward_kit.redaction import blot, without_secrets
@@ -169,6 +170,7 @@ class BestOfN:
             "max_queries": experiment.max_queries,
             "max_tokens": experiment.max_tokens,
             "cost": result.summary.get("cost"),
+            **beside_the_cost(result.summary),
             "complete": result.status == "finished",
             "verifiers": {split: verifier.name for split, verifier in experiment.verifier_of.items()},
             "config": without_secrets(_as_given(experiment)),

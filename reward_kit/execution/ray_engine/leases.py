@@ -172,9 +172,9 @@ class LeasedLimits:
 class LeasedBudget(Budget):
     """The run's budget, as an actor sees it: all of it is kept at the driver."""
 
-    def __init__(self, mailbox: Mailbox) -> None:
+    def __init__(self, mailbox: Mailbox, *, is_limited: bool) -> None:
         """Ask the driver over `mailbox`."""
-        super().__init__(0.0, 0.0)
+        super().__init__(0.0 if is_limited else None, 0.0)
         self._mailbox = mailbox
 
     async def reserve(self, allowance: float) -> None:

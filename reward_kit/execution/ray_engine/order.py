@@ -49,7 +49,7 @@ class Order:
     """That the actor may use."""
     versions: tuple[str, str]
     """Of reward-kit and Python at the driver."""
-    has_budget: bool
+    is_limited: bool
     """Whether the run's money is limited."""
 
     def opened(self) -> PipelineConfig:
@@ -101,7 +101,7 @@ class OrderBook:
         told = {"config": plain, "environment": environment, "secrets": keys, "cache_scope": scope()}
         self._settings = _crypted(json.dumps(told).encode(), self._key)
         self._reward = None if reward is None else _by_value(reward)
-        self._has_budget = config.max_cost is not None
+        self._is_limited = config.max_cost is not None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -112,7 +112,7 @@ class OrderBook:
         """The order of one actor."""
         return Order(
             kind, f"{kind}-{number}", self._settings, self._reward if kind == "score" else None,
-            max(1, int(num_cpus)), _versions(), self._has_budget,
+            max(1, int(num_cpus)), _versions(), self._is_limited,
         )  # fmt: skip
 
 

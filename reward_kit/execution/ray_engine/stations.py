@@ -94,7 +94,7 @@ class _Station(ABC):
         config = order.opened()
         _forward_warnings(mailbox, order.name)
         share(SharedCommons(mailbox))
-        budget = LeasedBudget(mailbox) if order.has_budget else None
+        budget = LeasedBudget(mailbox, is_limited=order.is_limited)
         facts = Facts(node, os.uname().nodename, os.getpid(), 1)
         return facts._replace(**await self._opened(order, config, budget, mailbox))
 
@@ -146,7 +146,7 @@ class _Station(ABC):
 
     @abstractmethod
     async def _opened(
-        self, order: Order, config: PipelineConfig, budget: LeasedBudget | None, mailbox: Mailbox
+        self, order: Order, config: PipelineConfig, budget: LeasedBudget, mailbox: Mailbox
     ) -> dict[str, Any]:
         """Open what the kind needs; what there is to say of it, as fields of `Facts`."""
 
@@ -169,7 +169,7 @@ class GenerateStation(_Station):
     _told: object = None
 
     async def _opened(
-        self, order: Order, config: PipelineConfig, budget: LeasedBudget | None, mailbox: Mailbox
+        self, order: Order, config: PipelineConfig, budget: LeasedBudget, mailbox: Mailbox
     ) -> dict[str, Any]:
         self._models = models = await self._stack.enter_async_context(open_models(config, None, budget))
         if config.agent is not None:
@@ -218,7 +218,7 @@ class ScoreStation(_Station):
     _log_path: Path | None = None
 
     async def _opened(
-        self, order: Order, config: PipelineConfig, budget: LeasedBudget | None, mailbox: Mailbox
+        self, order: Order, config: PipelineConfig, budget: LeasedBudget, mailbox: Mailbox
     ) -> dict[str, Any]:
         config = config.model_copy(update={"reward": _with_workers(config.reward, order.cores)})
         given = None if order.reward is None else pickle.loads(order.reward)

@@ -35,6 +35,7 @@ from reward_kit.execution.mirroring import Mirroring
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import Phase, RunResult
+from reward_kit.execution.run_summary import beside_the_cost
 from reward_kit.execution.shell.commands_file import CommandsFile, Shard, command_of
 from reward_kit.execution.shell.summary import count_commands, execution_figures, whole_summary
 from reward_kit.execution.vocabulary import Vocabulary
@@ -218,6 +219,7 @@ class ShellEvaluation:
             "generation_success_rate": counts.commands / total if total else None,
             **{name: figures[name] for name in ("failed", "failures_by_kind", "failure_examples", "skipped_rows")},
             **{name: figures[name] for name in ("prompt_tokens", "completion_tokens", "cost")},
+            **beside_the_cost(figures),
             "model": sampling.model_name,
             "dataset": self.dataset,
             "n": sampling.n,

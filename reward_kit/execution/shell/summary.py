@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from reward_kit.execution.run_summary import beside_the_cost
 from reward_kit.execution.totals import Totals
 from reward_kit.statistics import ClusteredMean, PassAtK
 from reward_kit.storage.shell_tables import NO_COMMAND
@@ -134,6 +135,7 @@ def whole_summary(inference: Mapping[str, Any] | None, execution: Mapping[str, A
         "failures_by_kind": counted.get("failures_by_kind", {}),
         "failure_examples": counted.get("failure_examples", {}),
         **{name: spent.get(name) for name in ("prompt_tokens", "completion_tokens", "cost")},
+        **beside_the_cost(spent),
         **seconds,
         "total_seconds": sum(seconds.values()),
         "start_time": min(figures["start_time"] for figures in phases.values() if figures is not None),

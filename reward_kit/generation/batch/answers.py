@@ -12,7 +12,7 @@ import os
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from reward_kit.config_models import Price, Sampling
 from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RewardKitError
@@ -20,8 +20,10 @@ from reward_kit.generation.batch.lines import AnswerLines, RequestLines, custom_
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.cache.responses import RequestKeys, ResponseCache, draw_key
 from reward_kit.generation.prices import cost_of
+from reward_kit.generation.tokens import most_usage
+from reward_kit.generation.usage import counted
 from reward_kit.generation.wire import Prompt
-from reward_kit.models import Completion, Failure, Message
+from reward_kit.models import Completion, Failure, Message, Usage
 from reward_kit.utils.digest_map import DigestMap, digest64
 
 __all__ = ["AnswerIndex", "FetchedAnswers", "ids_in"]
@@ -170,26 +172,40 @@ class FetchedAnswers:
     ) -> Completion | Failure:  # fmt: skip
         line = self._index.line(custom_id(sample_id, draw, request).encode())
         failure: GenerationError | None = None
+        spent: Usage | Literal[False] | None = None
         if line is not None:
             try:
-                return self._taken(self._answers.read(line), draw, request)
+                completion = self._answers.read(line)
             except GenerationError as error:
-                failure = error
+                failure, spent = error, self._answers.used(line)
             except RewardKitError as error:  # a key or a quota, at the time: it may pass
                 failure = ProviderError(str(error))
+            else:
+                if completion.usage is None or not completion.usage.completion_tokens:
+                    completion = counted(completion, most_usage(messages, tools, sampling, 1))
+                return self._taken(completion, draw, request)
         if self._cache is not None and (known := self._cache.get(draw_key(request, draw))) is not None:
             return known
         if failure is None:
             prompt = Prompt([message.as_request() for message in messages], tools, sampling, sample_id)
             failure = self._why_not_asked(prompt, draw, request)
-        return Failure.of(failure, "generate")
+        failed = Failure.of(failure, "generate")
+        if spent is None:
+            return failed
+        return self._spent(failed, spent or most_usage(messages, tools, sampling, 1))
+
+    def _spent(self, failed: Failure, used: Usage) -> Failure:
+        """The failure, with what was paid for it."""
+        if self._budget is not None and self._price is not None:
+            self._budget.spend(cost_of(used, self._price), at_most=bool(used.at_most))
+        return failed.model_copy(update={"spent": [used]})
 
     def _taken(self, completion: Completion, draw: int, request: bytes) -> Completion:
         self.taken += 1
         if self._cache is not None:
             self._cache.put(draw_key(request, draw), completion, model=self.model)
         if self._budget is not None and self._price is not None and completion.usage is not None:
-            self._budget.spend(cost_of(completion.usage, self._price))
+            self._budget.spend(cost_of(completion.usage, self._price), at_most=bool(completion.usage.at_most))
         return completion
 
     def _why_not_asked(self, prompt: Prompt, draw: int, request: bytes) -> GenerationError:

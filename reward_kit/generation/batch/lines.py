@@ -13,16 +13,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from reward_kit.errors import GenerationError, ProviderError, RateLimitError, RewardKitError
 from reward_kit.generation.batch.provider import BatchLimits, LineShape
 from reward_kit.generation.http.clients import OpenAICompatibleClient
-from reward_kit.generation.http.refusals import SentRequest, error_in_answer, read_complaint, refusal
+from reward_kit.generation.http.refusals import SentRequest, error_in_answer, is_unread, read_complaint, refusal
+from reward_kit.generation.usage import usage_of
 from reward_kit.generation.wire import Prompt, encode, read_completions, read_json
-from reward_kit.models import Completion
+from reward_kit.models import Completion, Usage
 
 __all__ = ["AnswerLines", "FileFill", "RequestLine", "RequestLines", "custom_id", "id_in", "is_answered", "is_final"]
 
@@ -137,6 +138,20 @@ class AnswerLines:
         if status == 200:
             return read_completions(body, asked_model=self._model, most=1, latency_ms=0.0)[0]
         raise self._refused(status, orjson.dumps(body))
+
+    def used(self, line: bytes) -> Usage | Literal[False] | None:
+        """What was used for a line that is no answer: False where nobody knows, None where it is sure to be nothing."""
+        try:
+            fields = read_json(line)
+        except GenerationError:
+            return False
+        status, body = _response(fields)
+        told = usage_of(body.get("usage")) if isinstance(body, dict) else None
+        if told is not None:
+            return told
+        if fields.get("error") or not isinstance(body, dict):
+            return None  # no provider takes money for a line that it could not answer
+        return None if is_unread(error_in_answer(body) or status) else False
 
     def _failed(self, error: Any, status: int) -> RewardKitError:
         if status < 300:

@@ -25,11 +25,12 @@ from reward_kit.generation.http.refusals import (
     ParameterRefused,
     SentRequest,
     error_in_answer,
+    is_unread,
     read_complaint,
     refusal,
 )
 from reward_kit.generation.tokens import most_usage
-from reward_kit.generation.usage import usage_of
+from reward_kit.generation.usage import counted, usage_of
 from reward_kit.generation.wire import Prompt, encode, read_json
 from reward_kit.http.limits import RequestLimits
 from reward_kit.http.retry import Timing, with_retries
@@ -51,8 +52,6 @@ _TOLD_SECONDS = 5.0
 _TELLING = frozenset({"root", "parent", "meta", "revision", "sha256"})
 """What servers call it: vLLM `root`, llama.cpp `meta`. `created` is when the server was started."""
 _AS_MANY_AS_ASKED = 1 << 30
-_REFUSED_UNREAD = frozenset({503, 529})
-"""The endpoint had no room for the request. Other errors from 500 on, and 408, may come after the work was done."""
 _UNKNOWN_ANSWER_TOKENS = 512
 _CHARACTERS_PER_TOKEN = 4
 
@@ -298,7 +297,7 @@ class EndpointClient(ABC):
         usage = completions[0].usage
         limits.answered(tokens, usage.prompt_tokens + usage.completion_tokens if usage else None)
         if usage is None or (self._writes and not usage.completion_tokens):
-            completions[0] = _counted(completions[0], _most(prompt, len(draws)))
+            completions[0] = counted(completions[0], _most(prompt, len(draws)))
         return completions
 
     def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
@@ -339,8 +338,7 @@ class EndpointClient(ABC):
         if told is not None:
             return told
         status = (error_in_answer(answer) or 200) if reply.status == 200 else reply.status
-        refused = (400 <= status < 500 and status != 408) or status in _REFUSED_UNREAD
-        return None if refused else False
+        return None if is_unread(status) else False
 
     # ── what the endpoint does not take ──────────────────────────────────────────────────────────────────────────────
 
@@ -371,16 +369,6 @@ def _most(prompt: Prompt, draws: int) -> Usage:
     """What a request that does not tell what it used counts for."""
     purse = PURSE.get()
     return purse.most(draws) if purse is not None else most_usage(prompt.given, prompt.tools, prompt.sampling, draws)
-
-
-def _counted(answered: Completion, most: Usage) -> Completion:
-    """The first answer of a reply that told nothing of what it used, or nothing of its answer, with the most of it."""
-    usage, message = answered.usage, answered.message
-    if usage is not None:
-        if not (message.text or message.tool_calls or message.function_call):
-            return answered  # an empty answer
-        most = usage.model_copy(update={"completion_tokens": most.completion_tokens, "at_most": True})
-    return answered.model_copy(update={"usage": most})
 
 
 def _failures(error: GenerationError, draws: Sequence[int], tries: _Tries) -> list[Completion | Failure]:

@@ -41,11 +41,13 @@ __all__ = [
     "ParameterRefused",
     "SentRequest",
     "error_in_answer",
+    "is_unread",
     "read_complaint",
     "refusal",
 ]
 
 _LONGEST_QUOTE = 300
+_NO_ROOM = frozenset({503, 529})
 _CAMEL = re.compile(r"_([a-z])")
 
 _CONTEXT = re.compile(
@@ -240,6 +242,11 @@ def _refused_parameter(complaint: Complaint, parameters: Collection[str]) -> str
         if found:
             return choose(found)[1]
     return None
+
+
+def is_unread(status: int) -> bool:
+    """Whether a refusal says that the request was not worked on. 408 and others from 500 on may come after the work."""
+    return (400 <= status < 500 and status != 408) or status in _NO_ROOM
 
 
 def error_in_answer(reply: dict[str, Any]) -> int | None:

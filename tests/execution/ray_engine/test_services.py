@@ -144,7 +144,7 @@ async def test_money_is_never_spent_twice_whoever_dies(seed: int) -> None:
 
     async def work(thing: int, mailbox: Mailbox) -> bool:
         nonlocal paid
-        purse = LeasedBudget(mailbox)
+        purse = LeasedBudget(mailbox, is_limited=True)
         try:
             await purse.reserve(1.0)
         except BudgetExhaustedError:
