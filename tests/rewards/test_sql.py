@@ -62,7 +62,32 @@ SAME = [
     ("SELECT 1", "SELECT 1.0"),
     ("SELECT sum(pay) FROM people", "WITH p AS (SELECT pay FROM people) SELECT total(pay) FROM p"),
     ("SELECT name FROM people WHERE pay IS NULL", "SELECT name FROM people WHERE id = 3"),
-    ("SELECT name FROM people WHERE id > 9", "SELECT name FROM people WHERE 1 = 0"),
+    ("SELECT name FROM people WHERE id > 9", "SELECT p.name FROM people AS p WHERE 9 < p.id"),
+    (
+        "SELECT name FROM people WHERE name LIKE 'Zo%' AND pay > 3",
+        "SELECT name FROM people WHERE pay > 3 AND name LIKE 'Zo%'",
+    ),
+    (
+        "SELECT city, count(*) FROM people GROUP BY city HAVING count(*) > 7",
+        "SELECT city, count(*) AS n FROM people GROUP BY 1 HAVING n >= 8",
+    ),
+    (
+        "SELECT a.name FROM people a JOIN people b ON a.id = b.id AND a.pay < b.pay - 5 OR b.city = 'Bonn'",
+        "SELECT a.name FROM people a, people b WHERE a.id = b.id AND a.pay + 5 < b.pay OR b.city = 'Bonn'",
+    ),
+    ("SELECT name FROM people ORDER BY name", "SELECT name FROM people ORDER BY name, id DESC"),
+    ("SELECT id FROM people ORDER BY name", "SELECT id FROM people ORDER BY name, id DESC"),
+    ("SELECT id FROM people ORDER BY city DESC, 1 > 2", "SELECT id FROM people ORDER BY city DESC, pay"),
+    ("SELECT id FROM people ORDER BY city LIMIT 2", "SELECT id FROM people ORDER BY city, id DESC LIMIT 2"),
+    ("SELECT id FROM people ORDER BY city LIMIT 2 OFFSET 2", "SELECT id FROM people ORDER BY city, id DESC LIMIT 2, 2"),
+    (
+        "SELECT id FROM people ORDER BY city LIMIT 1, 2",
+        "SELECT id FROM people WHERE city = 'Oslo' ORDER BY id DESC LIMIT 2",
+    ),
+    (
+        "SELECT city, max(id) AS m FROM people GROUP BY city ORDER BY m > 0",
+        "SELECT city, max(id) FROM people GROUP BY 1 ORDER BY 1 DESC",
+    ),
     (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i FROM n",
         "VALUES (3), (2), (1)",
@@ -83,6 +108,17 @@ DIFFERENT = [
     ("SELECT 1", "<think>SELECT 1</think>"),
     ("SELECT 1", "SELECT 1; SELECT 1"),
     ("SELECT name FROM people WHERE id > 9", "DELETE FROM people"),
+    ("SELECT name FROM people WHERE id > 9", "SELECT name FROM people WHERE 1 = 0"),
+    ("SELECT name FROM people WHERE id > 9", "SELECT 'x' WHERE 0"),
+    ("SELECT name FROM people WHERE id > 9", "SELECT name FROM people WHERE id > 10"),
+    ("SELECT name FROM people WHERE id > 9", "SELECT name FROM people WHERE id > 8"),
+    ("SELECT name FROM people WHERE city = 'Bonn'", "SELECT city FROM people WHERE city = 'Bonn'"),
+    ("SELECT name FROM people WHERE city = 'Bonn' OR city = 'Ulm'", "SELECT name FROM people WHERE city = 'Bonn'"),
+    ("SELECT id FROM people ORDER BY name", "SELECT id FROM people ORDER BY name DESC"),
+    ("SELECT id FROM people ORDER BY name", "SELECT id FROM people ORDER BY city, name"),
+    ("SELECT id FROM people ORDER BY city LIMIT 2", "SELECT id FROM people ORDER BY city DESC LIMIT 2"),
+    ("SELECT id FROM people ORDER BY city LIMIT 2", "VALUES (1), (1)"),
+    ("SELECT id FROM people ORDER BY city LIMIT 2", "VALUES (3), (2)"),
 ]
 ATTACKS = [
     "ATTACH DATABASE '/etc/passwd' AS x",
@@ -148,9 +184,13 @@ def test_an_outermost_order_by_is_seen(query: str, ordered: bool) -> None:
     assert _is_ordered(query) is ordered
 
 
-@pytest.mark.parametrize("truth", [None, "", 7, [], "SELEC 1", "DROP TABLE people", "SELECT nothing FROM people"])
+@pytest.mark.parametrize(
+    "truth",
+    [None, "", 7, [], "SELEC 1", "DROP TABLE people", "SELECT nothing FROM people", "SELECT 1 WHERE 0"],
+)
 async def test_a_right_query_that_cannot_be_used_is_no_verdict(sandbox: Sandboxes, database: str, truth: Any) -> None:
-    assert not (await judge(sandbox, database, "SELECT 1", truth)).is_score_valid
+    answer = truth if truth == "SELECT 1 WHERE 0" else "SELECT 1"
+    assert not (await judge(sandbox, database, answer, truth)).is_score_valid
 
 
 async def test_a_database_that_is_none_is_no_verdict(sandbox: Sandboxes, tmp_path: Path) -> None:
@@ -172,6 +212,7 @@ async def test_duckdb_is_read_as_sqlite_is(sandbox: Sandboxes, tmp_path: Path) -
     connection.close()
     for answer, score in {
         "SELECT name FROM people": 1.0,
+        "SELECT name FROM people WHERE 1 = 0": 0.0,
         "SELECT name FROM people; SELECT 1": 0.0,
         "SELECT * FROM read_text('/etc/passwd')": 0.0,
         "COPY people TO 'x.csv'": 0.0,
@@ -183,3 +224,8 @@ async def test_duckdb_is_read_as_sqlite_is(sandbox: Sandboxes, tmp_path: Path) -
         except SandboxError as error:
             pytest.skip(f"DuckDB cannot be had in the sandbox: {error}")
         assert result.score == score and result.is_score_valid, answer
+
+    nobody = "SELECT name FROM people WHERE city = 'Bonn' AND id > 100"
+    for answer, score in {nobody: 1.0, "SELECT 'x' WHERE false": 0.0}.items():
+        result = await judge(sandbox, path, answer, nobody)
+        assert (result.score, result.is_score_valid) == (score, True), result.reason
