@@ -35,6 +35,7 @@ _MOST_PAGES = 500
 _ON_A_PAGE = 100
 _CLOCKS_DIFFER = 300.0
 """Seconds by which the time of a batch may lie before that of its request, the difference of the clocks apart."""
+_SHOWN_IDS = 5
 _NO_ROOM = frozenset({"token_limit_exceeded", "request_limit_exceeded", "batch_limit_exceeded"})
 _ENDS: dict[str, BatchEnd] = {
     "completed": "completed", "expired": "expired", "cancelled": "cancelled", "canceled": "cancelled",
@@ -64,12 +65,15 @@ class OpenAIBatches:
 
     async def find(self, sought: Sought) -> Found:
         """Look through the list of batches."""
-        found: dict[str, list[BatchState]] = {"ours": [], "perhaps": [], "another's": []}
+        found: dict[str, list[BatchState]] = {"ours": [], "perhaps": [], "of another file": [], "another's": []}
         batches, gap = await self._listed()
         for batch in batches.values():
             found[_whose(batch, sought, self._rest.clock_ahead)].append(_state(batch))
         if sought.known and not sought.known & batches.keys():
             gap = gap or "it lists none of this run's other batches"
+        if found["of another file"] and not _keeps_metadata(batches, sought):
+            ids = ", ".join(repr(state.id) for state in found["of another file"][:_SHOWN_IDS])
+            gap = gap or f"by time and size it may be {ids}, which names a file that this run does not know"
         ours = sorted(found["ours"], key=lambda state: state.created)
         return Found(tuple(ours), tuple(found["perhaps"]), gap)
 
@@ -145,7 +149,15 @@ def _metadata(label: BatchLabel) -> dict[str, str]:
     return {"reward_kit_run": label.run, "reward_kit_part": label.part}
 
 
-def _whose(batch: dict[str, Any], sought: Sought, clock_ahead: float) -> Literal["ours", "perhaps", "another's"]:
+def _keeps_metadata(batches: dict[str, dict[str, Any]], sought: Sought) -> bool:
+    """Whether another batch of this run still has what it was told, so that one without it is not of this run."""
+    known = (batches[name].get("metadata") for name in sought.known & batches.keys())
+    return any(isinstance(one, dict) and one.get("reward_kit_run") == sought.label.run for one in known)
+
+
+def _whose(
+    batch: dict[str, Any], sought: Sought, clock_ahead: float
+) -> Literal["ours", "perhaps", "of another file", "another's"]:
     """Whose a batch is, by what the provider kept of what it was told."""
     if batch.get("id") in sought.known:
         return "another's"
@@ -157,9 +169,9 @@ def _whose(batch: dict[str, Any], sought: Sought, clock_ahead: float) -> Literal
     file = batch.get("input_file_id")
     if (run is not False and file in sought.files) or (run and part):
         return "ours"
-    if False in same.values() or (isinstance(file, str) and file):
+    if False in same.values() or not _may_be(_state(batch), sought, clock_ahead):
         return "another's"
-    return "perhaps" if _may_be(_state(batch), sought, clock_ahead) else "another's"
+    return "of another file" if isinstance(file, str) and file and not run else "perhaps"
 
 
 def _may_be(batch: BatchState, sought: Sought, clock_ahead: float) -> bool:
@@ -177,7 +189,8 @@ def _id(reply: dict[str, Any]) -> str:
 
 def _state(batch: dict[str, Any]) -> BatchState:
     status = str(batch.get("status"))
-    counts = batch.get("request_counts") or {}
+    counts = batch.get("request_counts")
+    counts = counts if isinstance(counts, dict) else {}
     errors = (batch.get("errors") or {}).get("data") or [] if isinstance(batch.get("errors"), dict) else []
     end = _ENDS.get(status)
     if end == "failed" and any(error.get("code") in _NO_ROOM for error in errors):
@@ -187,13 +200,18 @@ def _state(batch: dict[str, Any]) -> BatchState:
     return BatchState(
         id=_id(batch),
         end=end,
-        total=int(counts.get("total") or 0),
-        answered=int(counts.get("completed") or 0),
-        failed=int(counts.get("failed") or 0),
+        total=_count(counts.get("total")),
+        answered=_count(counts.get("completed")),
+        failed=_count(counts.get("failed")),
         words=f"{status}: {words}" if words else status,
         outputs=tuple(output for output in outputs if isinstance(output, str) and output),
         created=_time(batch.get("created_at")),
     )
+
+
+def _count(value: object) -> int:
+    """A number of requests; 0 where it says nothing."""
+    return int(value) if str(value).isdecimal() else 0  # type: ignore[call-overload,no-any-return]
 
 
 def _time(value: object) -> float:

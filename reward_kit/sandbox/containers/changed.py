@@ -14,6 +14,7 @@ from reward_kit.sandbox.trust import (
     has_packages,
     is_in,
     is_library,
+    is_loaded_unasked,
     is_loaders,
     is_read_first,
     names,
@@ -36,6 +37,11 @@ _NEEDED = frozenset({"bash", "sh", "dash", "env", "busybox", "coreutils", "readl
 """What runs every check."""
 _INTERPRETERS = ("python", "perl", "awk", "git")
 """What loads more than libraries of the loader."""
+_LIBRARY_FOLDERS = tuple(
+    f"{place}{triple}"
+    for place in ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
+    for triple in ("", "/x86_64-linux-gnu", "/aarch64-linux-gnu")
+)
 _PROGRAMS = (*SEARCHED, "/etc/alternatives")
 _TOP = frozenset({"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"})
 """Links mostly, and not directories that are told of because of what is in them."""
@@ -74,7 +80,14 @@ class Changes:
     async def _spoils(self, path: str, kind: Change, found: dict[str, Change], condition: str) -> bool:
         if kind == Change.ADDED:
             is_program = is_in(path, SEARCHED) and _is_named(path, condition)
-            return is_read_first(path, condition) or (is_program and await self._shadows(path, found))
+            is_known = is_in(path, LIBRARIES) and is_library(path)
+            return (
+                is_loaders(path)
+                or is_loaded_unasked(path)
+                or is_read_first(path, condition)
+                or (is_program and await self._shadows(path, found, SEARCHED))
+                or (is_known and await self._shadows(path, found, _LIBRARY_FOLDERS))
+            )
         return (
             is_loaders(path)
             or path in _TOP
@@ -84,11 +97,16 @@ class Changes:
             or is_read_first(path, condition)
         )
 
-    async def _shadows(self, path: str, found: dict[str, Change]) -> bool:
-        """Whether the image has a program of that name in another place."""
-        name = path.rpartition("/")[2]
-        others = [f"{place}/{name}" for place in SEARCHED if found.get(f"{place}/{name}") != Change.ADDED]
+    async def _shadows(self, path: str, found: dict[str, Change], places: tuple[str, ...]) -> bool:
+        """Whether the image has a program or library of that name in another place."""
+        others = [f"{place}/{path.rpartition('/')[2]}" for place in places]
+        others = [other for other in others if all(found.get(same) != Change.ADDED for same in _spellings(other))]
         return any(await asyncio.gather(*(self._engine.digest(self._key, other) for other in others)))
+
+
+def _spellings(path: str) -> tuple[str, ...]:
+    """What a path is called, with and without links from /bin and /lib to those below /usr."""
+    return path, f"/usr{path}", path.removeprefix("/usr")
 
 
 def _leaves(found: dict[str, Change]) -> Iterable[tuple[str, Change]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -68,11 +69,12 @@ class Roll:
         """The first process of the sandbox, with which all others end; 0 where there is none."""
         self.inside = -1
         """The /proc of the sandbox itself, where that is what counts."""
+        self._stopped: dict[int, tuple[int, ...]] = {}
         self._own = os.getpid()
         self._proc = _open_if_there("/proc", os.O_RDONLY | os.O_DIRECTORY)
         self._members = self._most = -1
         if pids_directory is not None:
-            self._members = os.open(f"{pids_directory}/cgroup.procs", os.O_RDONLY | os.O_CLOEXEC)
+            self._members = os.open(pids_directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._most = os.open(f"{pids_directory}/pids.max", os.O_RDWR | os.O_CLOEXEC)
 
     def look_inside(self) -> None:
@@ -90,7 +92,9 @@ class Roll:
     def members(self) -> dict[int, list[bytes]]:
         """Every process in the sandbox, with its fields."""
         if self._members >= 0:
-            numbers = [int(number) for number in _read_again(self._members).split() if int(number) != self._own]
+            # Opened again each time: under version 1, one who reads again is told the same again for a second.
+            listed = read_in(self._members, "cgroup.procs").split()
+            numbers = [int(number) for number in listed if int(number) != self._own]
             return {number: fields for number in numbers if (fields := _stat(self._proc, number))}
         if self.inside >= 0:
             return processes_in(self.inside)
@@ -115,27 +119,46 @@ class Roll:
 
         `spared` are left alone with all that is below them; `but` is left alone by itself.
         """
-        self._signal_since(since, spared, but, signal.SIGKILL)
+        if self._most >= 0:
+            self._while_nobody_is_born(lambda: self._kill(since, spared, but, signal.SIGKILL))
+            return
+        spared, but = {self._number_of(child) for child in spared} - {0}, self._number_of(but)
+        deadline = time.monotonic() + _PATIENCE
+        while self._kill(since, spared, but, signal.SIGKILL) and time.monotonic() < deadline:
+            pass
 
     def stop(self) -> None:
         """Have everyone stand still, once those who are just being started are what they are to be."""
         deadline = time.monotonic() + _STARTING_SECONDS
         while any(_is_starting(fields) for fields in self.members().values()) and time.monotonic() < deadline:
             time.sleep(_STARTING_PAUSE)
-        self._signal_since(0, set(), 0, signal.SIGSTOP)
+        if self._most >= 0:
+            self._while_nobody_is_born(self._stop)
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        """More than once: who was being forked in the first round is seen in the next."""
+        deadline = time.monotonic() + _PATIENCE
+        while self._kill(0, set(), 0, signal.SIGSTOP) and time.monotonic() < deadline:
+            time.sleep(_STARTING_PAUSE)
+        self._stopped = {process: self._used(process) for process in self.members()}
 
     def go_on(self) -> None:
-        """Let everyone go on who was stopped."""
+        """Let everyone go on who was stopped; an OSError where one did so before, as by a timer of its own."""
+        went_on = [
+            process
+            for process, fields in self.members().items()
+            if process in self._stopped and self._stopped[process] != self._used(process) and not is_gone(fields)
+        ]
+        self._stopped.clear()
         self._kill(0, set(), 0, signal.SIGCONT)
+        if went_on:
+            raise OSError(errno.EBUSY, "processes did not stand still", str(went_on))
 
-    def _signal_since(self, since: int, spared: set[int], but: int, by: signal.Signals) -> None:
-        if self._most >= 0:
-            self._while_nobody_is_born(lambda: self._kill(since, spared, but, by))
-            return
-        spared, but = {self._number_of(child) for child in spared} - {0}, self._number_of(but)
-        deadline = time.monotonic() + _PATIENCE
-        while self._kill(since, spared, but, by) and time.monotonic() < deadline:
-            pass
+    def _used(self, process: int) -> bytes:
+        """How long a process was at work until now, in nanoseconds, and how often."""
+        return read_in(self.inside if self.inside >= 0 else self._proc, f"{process}/schedstat")
 
     def _while_nobody_is_born(self, work: Callable[[], object]) -> None:
         usual = _read_again(self._most)

@@ -16,6 +16,7 @@ import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, Final
 
 __all__ = [
@@ -97,7 +98,7 @@ _SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
 _OPEN_TREE_CLONE, _MOVE_MOUNT_EMPTY_SOURCE, _AT_SYMLINK_NOFOLLOW = 1, 4, 0x100
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID = 1, 2
-_FAN_NONBLOCK, _FAN_MARK_ADD, _FAN_OPEN_EXEC, _IN_OPEN = 2, 1, 0x1000, 0x20
+_FAN_NONBLOCK, _FAN_MARK_ADD, _FAN_OPEN, _FAN_OPEN_EXEC, _IN_OPEN = 2, 1, 0x20, 0x1000, 0x20
 _MAP_FIXED: Final = 0x10
 _PROTECTIONS: Final = {"r": mmap.PROT_READ, "w": mmap.PROT_WRITE, "x": mmap.PROT_EXEC}
 _STACK_BYTES: Final = 1 << 16
@@ -169,7 +170,7 @@ def setns(descriptor: int, flags: int) -> None:
 def read_only(target: str) -> None:
     """Make a tree of mounts read-only and without set-user-id programs, whatever flags it already has."""
     attributes = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID, 0, 0, 0)
-    place = (_AT_FDCWD, target.encode(), _AT_RECURSIVE)
+    place = (_AT_FDCWD, os.fsencode(target), _AT_RECURSIVE)
     done = _mount_setattr(_SYS_MOUNT_SETATTR, *place, ctypes.addressof(attributes), ctypes.sizeof(attributes))
     _check(done, f"mount_setattr {target}")
 
@@ -177,37 +178,45 @@ def read_only(target: str) -> None:
 def clone_mount(path: str) -> int:
     """A descriptor of a file or a tree as a mount of its own, which `place_mount` can put elsewhere."""
     flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | _AT_SYMLINK_NOFOLLOW | os.O_CLOEXEC
-    return _check(_open_tree(_SYS_OPEN_TREE, _AT_FDCWD, path.encode(), flags), f"open_tree {path}")
+    return _check(_open_tree(_SYS_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags), f"open_tree {path}")
 
 
 def place_mount(descriptor: int, target: str) -> None:
     """Put a cloned mount where it is to be seen."""
-    place = (_AT_FDCWD, target.encode())
+    place = (_AT_FDCWD, os.fsencode(target))
     _check(_move_mount(_SYS_MOVE_MOUNT, descriptor, b"", *place, _MOVE_MOUNT_EMPTY_SOURCE), f"move_mount {target}")
 
 
 class ExecutionWatch:
-    """Tells whether programs were executed. To whom the kernel does not say that, it says whether they were opened."""
+    """Tells whether programs were executed, or files opened. Not everybody is told of the first by the kernel.
 
-    def __init__(self, paths: list[str]) -> None:
+    Who is not is told that a program was opened.
+    """
+
+    def __init__(self, executed: list[str], opened: Sequence[str] = ()) -> None:
         """Watch these files from now on."""
         self._names: dict[tuple[int, int] | int, str] = {}
         self._descriptor = -1
-        if not paths:
+        if not executed and not opened:
             return
         self._descriptor = _fanotify_init(_FAN_NONBLOCK, os.O_RDONLY | os.O_CLOEXEC)
         self._is_exact = self._descriptor >= 0
         if not self._is_exact:
             self._descriptor = _check(_inotify_init(os.O_NONBLOCK | os.O_CLOEXEC), "inotify_init1")
-        for path in paths:
-            if self._is_exact:
-                done = _fanotify_mark(self._descriptor, _FAN_MARK_ADD, _FAN_OPEN_EXEC, _AT_FDCWD, path.encode())
-                _check(done, f"fanotify_mark {path}")
-                found = os.stat(path)
-                self._names.setdefault((found.st_dev, found.st_ino), path)
-            else:
-                number = _check(_inotify_add_watch(self._descriptor, path.encode(), _IN_OPEN), "inotify_add_watch")
-                self._names.setdefault(number, path)
+        for path in executed:
+            self._watch(path, _FAN_OPEN_EXEC)
+        for path in opened:
+            self._watch(path, _FAN_OPEN)
+
+    def _watch(self, path: str, event: int) -> None:
+        if self._is_exact:
+            done = _fanotify_mark(self._descriptor, _FAN_MARK_ADD, event, _AT_FDCWD, os.fsencode(path))
+            _check(done, f"fanotify_mark {path}")
+            found = os.stat(path)
+            self._names.setdefault((found.st_dev, found.st_ino), path)
+        else:
+            number = _check(_inotify_add_watch(self._descriptor, os.fsencode(path), _IN_OPEN), "inotify_add_watch")
+            self._names.setdefault(number, path)
 
     def reached(self) -> str:
         """One of those that were; empty where none was."""

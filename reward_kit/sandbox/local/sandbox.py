@@ -18,9 +18,10 @@ from reward_kit.sandbox.contract import SandboxSpec
 from reward_kit.sandbox.linux.disk_use import DiskUse
 from reward_kit.sandbox.linux.rlimits import most_use
 from reward_kit.sandbox.local.pipes import Reader, write_all
+from reward_kit.sandbox.local.porter_client import Ended
 from reward_kit.sandbox.local.session import ProcessPlace, ShellSession, run_beside
 from reward_kit.sandbox.setup import run_setup
-from reward_kit.sandbox.trust import TRUSTED_PROGRAMS, talks_to_a_process
+from reward_kit.sandbox.trust import TRUSTED_PROGRAMS, talks_to_a_process, waits
 
 __all__ = ["LocalSandbox"]
 
@@ -94,24 +95,37 @@ class LocalSandbox:
         if self._look is None:
             return await self.run_standalone(command)
         self._check()
-        still = not talks_to_a_process(command)
-        if still:
-            await self._place.porter.enter("stop", {}, []).ended
         with self._watched():
+            await asyncio.sleep(min(waits(command), self._place.limits.timeout))
+            await self._stop()
             done = await self._trusted(self._look, command)
-        if still:
-            self._place.porter.enter("go_on", {}, [])
-        return done
+        stood_still = (await self._go_on()).status == 0
+        if stood_still or talks_to_a_process(command) or done.distrusted:
+            return done
+        return done.model_copy(update={"distrusted": "a process that does not stand still"})
+
+    async def _stop(self) -> None:
+        """Have all that runs in it stand still."""
+        await self._place.porter.enter("stop", {}, []).ended
+
+    async def _go_on(self) -> Ended:
+        """Let it go on; `status` says whether it did so before."""
+        return await self._place.porter.enter("go_on", {}, []).ended
 
     async def _trusted(self, look: Callable[[str | None], Awaitable[dict[str, Any]]], command: str) -> ExecResult:
         ready = await look(command)
         if ready.get("refused"):
             return ExecResult(exit_code=None, distrusted=ready["refused"])
         programs = ready.get("programs")
+        talks = talks_to_a_process(command)
+        if talks:
+            await self._go_on()
         place = self._place if programs is None else _with_programs(self._place, programs)
         done = self._noted(await run_beside(place, self._session, command, None, None))
         if programs is None:
             return done
+        if talks:
+            await self._stop()
         return done.model_copy(update={"distrusted": (await look(command)).get("refused") or None})
 
     @property

@@ -44,7 +44,7 @@ from reward_kit.sandbox.local.messages import Inbox, send
 from reward_kit.sandbox.namespaces.bubblewrap import Launcher
 from reward_kit.sandbox.namespaces.files import Workshop, remove_home
 from reward_kit.sandbox.namespaces.nursery import Nursery
-from reward_kit.sandbox.namespaces.trusted import Helper, Layers, changes, make_plan
+from reward_kit.sandbox.namespaces.trusted import Helper, Layers, changes, make_plan, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -321,6 +321,8 @@ class _Sandbox:
         self._first = 0  # by its number outside
         self._living: dict[str, int] = {}  # by their pidfds
         self._mark: dict[str, str] = {}
+        self._written: dict[str, tuple[int, int]] = {}
+        self._meanwhile = ""  # what has been written there while a check ran
         self._helper: Helper | None = None
         self._is_mounted = True
         self._made = self._open = self._closing = self._keep = False
@@ -445,11 +447,11 @@ class _Sandbox:
         the check is over and this is asked for again.
         """
         assert self._files is not None
+        layers = Layers(self.kind["lowers"], self._files.written(), f"/proc/{self._first}/root/dev/shm")
         if self._helper is not None:
+            self._meanwhile = next(iter(dict(written(layers).items() ^ self._written.items())), "")
             self._helper.close()  # upon which it says what the check has reached
             return
-        memory = f"/proc/{self._first}/root/dev/shm"
-        layers = Layers(self.kind["lowers"], self._files.written(), memory)
         if condition is None:
             self._mark = changes(layers, setup=True)
             self._report({"event": "looked"})
@@ -459,11 +461,15 @@ class _Sandbox:
             self._report({"event": "looked", "refused": plan.refused})
             return
         self._helper = Helper(self._first, plan)
-        self._helper_says(self._helper)
+        self._helper_says(self._helper, layers)
 
-    def _helper_says(self, helper: Helper) -> None:
+    def _helper_says(self, helper: Helper, layers: Layers) -> None:
         def say() -> None:
             said = helper.said()
+            if "programs" in said:
+                self._written = written(layers)
+            elif self._meanwhile and not said.get("refused"):
+                said = {"refused": self._meanwhile}
             self._report({"event": "looked", **said})
             if "programs" not in said:
                 self._helper = None

@@ -13,6 +13,9 @@ Part of the supervisor: standard library only.
 
 from __future__ import annotations
 
+import functools
+import glob
+import itertools
 import os
 import signal
 import socket
@@ -38,14 +41,22 @@ from reward_kit.sandbox.trust import (
     LIBRARIES,
     SEARCHED,
     TRUSTED_PROGRAMS,
+    USERS,
     has_packages,
     is_in,
     is_library,
+    is_loaded_unasked,
     is_loaders,
-    is_read_first,
+    is_perl_module,
+    is_shell,
+    is_told,
+    logs_in,
     may_be_read_first,
+    module_of,
     names,
     runs,
+    stands_in,
+    talks_to_a_process,
 )
 
 TYPE_CHECKING = False
@@ -53,10 +64,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Final
 
-__all__ = ["Helper", "Layers", "Plan", "changes", "main", "make_plan"]
+__all__ = ["Helper", "Layers", "Plan", "changes", "main", "make_plan", "written"]
 
 _MOST_LINKS: Final = 40
 _WHITEOUT: Final = "gone"
+_PRELOAD: Final = "/etc/ld.so.preload"
+_PACKAGES_OF_PYTHON: Final = "python3*/*-packages"
+_MODULES_OF_PERL: Final = ("perl*", "*-linux-*/perl*")
+_PYCACHE: Final = "/__pycache__/"
 
 
 class Layers:
@@ -66,12 +81,18 @@ class Layers:
         """`lowers` and `uppers` as they were mounted; `memory` is what the sandbox has at /dev/shm."""
         self.stacks = [(place, [upper, *below]) for (place, below), upper in zip(lowers, uppers, strict=True)]
         self.memory = memory
+        self._modules: set[str] | None = None
         self._by_length = sorted(self.stacks, key=lambda stack: -len(stack[0]))
 
     def in_base(self, path: str) -> str:
         """Where the root itself has a path, whether or not it does."""
         place, layers = self._stack(path)
         return layers[-1] + path[len(place) :]
+
+    def as_written(self, path: str) -> str:
+        """Where a path is that has been written."""
+        place, layers = self._stack(path)
+        return layers[0] + path[len(place) :]
 
     def _stack(self, path: str) -> tuple[str, list[str]]:
         return next(stack for stack in self._by_length if f"{path}/".startswith(f"{stack[0]}/"))
@@ -114,6 +135,23 @@ class Layers:
             found = os.lstat(self.in_base(self.resolve(path, base=True)[0]))
             return stat.S_ISREG(found.st_mode) and bool(found.st_mode & 0o111)
         return False
+
+    def has_module(self, path: str) -> bool:
+        """Whether the root has a module of this name, in Python's packages or among those of Perl."""
+        if self._modules is None:
+            packages = [name for place in self._folders(_PACKAGES_OF_PYTHON) for name in os.listdir(place)]
+            self._modules = {module_of(f"/{name}") for name in packages}
+            for folder in itertools.chain.from_iterable(map(self._folders, _MODULES_OF_PERL)):
+                for _, _, files in os.walk(folder):
+                    self._modules.update(name for name in files if is_perl_module(name))
+        name = path.rpartition("/")[2]
+        return (name.removesuffix("c") if is_perl_module(name) else module_of(path)) in self._modules
+
+    def _folders(self, pattern: str) -> Iterator[str]:
+        """The folders of the root's libraries that match."""
+        places = dict.fromkeys(self.resolve(place, base=True)[0] for place in (*LIBRARIES, "/usr/share"))
+        for folder in map(self.in_base, places):
+            yield from (f"{folder}/{found}" for found in glob.iglob(pattern, root_dir=folder))
 
 
 # ── what was changed ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -174,6 +212,7 @@ def _matters(path: str, old: int) -> bool:
         or is_loaders(path)
         or may_be_read_first(path)
         or has_packages(path)
+        or path == USERS
     )
 
 
@@ -213,6 +252,8 @@ class Plan:
         """The libraries that are to be as in the root, and where they are; nowhere: they are to be empty."""
         self.watched: list[str] = []
         """The programs that a check must not reach."""
+        self.opened: list[str] = []
+        """The files that a check must not read, for they would stand in for what the root has."""
         self.dangling: list[str] = []
         """The links that must lead nowhere."""
 
@@ -233,13 +274,19 @@ def make_plan(layers: Layers, mark: dict[str, str], condition: str) -> Plan:
         new = now.get(path, _WHITEOUT)
         if kind == new:
             continue
-        if new.startswith("link "):
+        if new.startswith("link ") or path == USERS:
             changed[path] = new
         elif is_installed and (is_in(path, LIBRARIES) or names(condition, path.rpartition("/")[2])):
             plan.refused = plan.refused or path
     touched = {path for path, kind in sorted(changed.items()) if _judge(plan, layers, path, kind, condition)}
+    links = [path for path, kind in changed.items() if kind.startswith("link ")]
+    plan.opened = [path for path in plan.opened if not _in_a_venv(layers, path, links)]
+    if USERS in changed and logs_in(condition) and _is_shell_forged(layers):
+        plan.refused = USERS
     if touched and not plan.refused:
         _find_programs(plan, layers, mark, touched, condition)
+    if talks_to_a_process(condition):  # what goes on meanwhile must not change it after this look
+        plan.restored.setdefault(_PRELOAD, layers.in_base(_PRELOAD) if _mode(layers.in_base(_PRELOAD)) else "")
     return plan
 
 
@@ -248,22 +295,44 @@ def _judge(plan: Plan, layers: Layers, path: str, kind: str, condition: str) -> 
     base = layers.in_base(path)
     old = _mode(base)
     name = path.rpartition("/")[2]
-    if kind.startswith("link ") and _leads_out(layers, path):
+    is_link = kind.startswith("link ")
+    if is_link and _leads_out(layers, path):
         plan.dangling.append(path)
-    if old and any(place == path or place.startswith(f"{path}/") for place in (*SEARCHED, *LIBRARIES)):
+    if (old or is_link) and any(place == path or place.startswith(f"{path}/") for place in (*SEARCHED, *LIBRARIES)):
         plan.refused = path  # a directory that everything is in
     elif is_loaders(path):
         plan.restored[path] = base if old else ""
     elif is_in(path, LIBRARIES):
         if old:
             plan.restored[path] = base
-        elif is_library(name) and _is_known_library(layers, name):
+        elif is_loaded_unasked(path) or (is_library(name) and _is_known_library(layers, name)):
             plan.refused = path
+        elif _PYCACHE in path and stands_in(path):
+            plan.restored[path] = ""  # Python writes such files by itself, and does without them
     elif old:
-        return layers.program(path)
-    if is_read_first(path, condition):
-        plan.refused = path
+        return stat.S_ISDIR(old) or layers.program(path)
+    is_news = not old and path not in plan.restored and may_be_read_first(path) and not is_told(path, condition)
+    if is_news and (stands_in(path) or layers.has_module(path)):
+        plan.opened.append(path)
     return path.rpartition("/")[0] in SEARCHED and not old
+
+
+def _in_a_venv(layers: Layers, path: str, links: list[str]) -> bool:
+    """Whether a file belongs to a virtual environment, which only its own Python reads."""
+    home = path.partition("/lib/python")[0]
+    if "/.local/" in path or home == path or is_in(home, ("/usr", "/lib")):
+        return False
+    if any(is_in(path, (layers.resolve(link, base=False)[0],)) for link in links):
+        return False
+    return os.path.lexists(layers.as_written(f"{home}/pyvenv.cfg"))
+
+
+def _is_shell_forged(layers: Layers) -> bool:
+    """Whether a user's shell is no shell of the root."""
+    with suppress(OSError), open(layers.as_written(USERS), encoding="utf-8", errors="replace") as lines:
+        shells = {line.rstrip("\n").rpartition(":")[2] for line in lines}
+        return not all(is_shell(shell) and (not shell or layers.program(shell)) for shell in shells)
+    return False
 
 
 def _leads_out(layers: Layers, path: str) -> bool:
@@ -295,7 +364,8 @@ def _find_programs(plan: Plan, layers: Layers, mark: dict[str, str], touched: se
                 known.setdefault(name, (end, {*links, end}))
     shadows = {path.rpartition("/")[2] for path in touched if not _mode(layers.in_base(path))}
     for name, (end, steps) in known.items():
-        if (name in shadows or steps & touched) and not steps & set(mark) and layers.program(end):
+        is_changed = any(above in touched for step in steps for above in _parents(step))
+        if (name in shadows or is_changed) and not steps & set(mark) and layers.program(end):
             plan.programs[name] = layers.in_base(end)
             plan.watched += [f"{directory}/{name}" for directory in searched if name not in shadows]
     plan.watched += sorted(path for path in touched if _mode(layers.in_base(path)))
@@ -303,8 +373,31 @@ def _find_programs(plan: Plan, layers: Layers, mark: dict[str, str], touched: se
         name = layers.resolve(path, base=False)[0].rpartition("/")[2]
         if name in known and layers.program(known[name][0]):  # a good program that stands in for another one
             plan.programs.setdefault(name, layers.in_base(known[name][0]))
-    removed = [path for path in touched if _mode(layers.in_base(path)) and runs(condition, path)]
+    removed = [path for path in dict.fromkeys(plan.watched) if layers.program(path) and runs(condition, path)]
     plan.refused = plan.refused or next(iter(sorted(removed)), "")
+
+
+def _parents(path: str) -> Iterator[str]:
+    """A path, and the directories above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def written(layers: Layers) -> dict[str, tuple[int, int]]:
+    """What has been written where programs and libraries are, and when: no one can take that back without a trace."""
+    found: dict[str, tuple[int, int]] = {}
+    places = (*SEARCHED, *LIBRARIES, "/etc/alternatives")
+    for place, stack in layers.stacks:
+        for above in dict.fromkeys(layers.resolve(place, base=True)[0] for place in places):
+            if not is_in(above, (place,)):
+                continue
+            for directory, _, files in os.walk(stack[0] + above[len(place) :]):
+                for path in (directory, *(f"{directory}/{name}" for name in files)):
+                    with suppress(OSError):
+                        now = os.lstat(path)
+                        found[place + path[len(stack[0]) :]] = (now.st_ino, now.st_ctime_ns)
+    return found
 
 
 # ── doing it ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -377,13 +470,11 @@ def _carry_out(order: dict[str, Any]) -> tuple[str, ExecutionWatch]:
     setns(descriptor, CLONE_NEWNS)
     if programs or None in restored.values():
         mount("tmpfs", TRUSTED_PROGRAMS, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
-    for path in order["dangling"]:
-        target = os.readlink(path)
-        os.unlink(path)
-        os.symlink(f"/dev/null/{target}", path)
-    for path, source in restored.items():
+    for path, mend in [(path, _dangle) for path in order["dangling"]] + [
+        (path, functools.partial(_restore, source=source)) for path, source in restored.items()
+    ]:
         try:
-            _restore(path, source)
+            mend(path)
         except OSError:
             return path, ExecutionWatch([])
     for name, program in programs.items():
@@ -391,7 +482,22 @@ def _carry_out(order: dict[str, Any]) -> tuple[str, ExecutionWatch]:
         place_mount(program, f"{TRUSTED_PROGRAMS}/{name}")
     if programs:
         read_only(TRUSTED_PROGRAMS)
-    return "", ExecutionWatch([path for path in order["watched"] if os.path.isfile(path)])
+    try:
+        return "", ExecutionWatch(_files(order["watched"]), _files(order["opened"]))
+    except OSError:  # no more can be watched: that is the doing of who changed so much
+        return next(iter([*order["watched"], *order["opened"]])), ExecutionWatch([])
+
+
+def _files(paths: list[str]) -> list[str]:
+    """Those that are files, by whatever links; of a package, what is read of it first."""
+    found = [f"{path}/__init__.py" if os.path.isdir(path) else path for path in paths]
+    return [path for path in found if os.path.isfile(path)]
+
+
+def _dangle(path: str) -> None:
+    target = os.readlink(path)
+    os.unlink(path)
+    os.symlink(f"/dev/null/{target}", path)
 
 
 def _take(source: str) -> str | int | None:
