@@ -8,7 +8,7 @@ is up as soon as Python is. So the words the pool and a worker exchange are defi
     worker → pool   a frame with the greeting, then, after some hundredths of a second each, frames of answers
 
     frame           mark, body length, number of blobs, a number | the length of each blob | the blobs
-    a number        going in: of the first call of the frame; coming back: the nanoseconds the answers took
+    a number        of the first call of the frame; coming back, above it: the nanoseconds the answers took
     blob            a pickled (args, kwargs) going in; a pickled (ok, value) coming back, in the order of the calls;
                     or a parcel of quick calls: a pickled (list of args, None), and a pickled (True, list of answers);
                     an empty one coming back: that call was not run, because the pool had taken it back
@@ -55,6 +55,8 @@ CLOSED_CODE = 76
 MAX_ANSWER = 64 << 20
 """Bytes of one answer."""
 
+_OBJECT = b"\x93"
+"""In what is pickled: a name that is imported where it is read, unless this is a byte of a text."""
 _LONG_CALL_NS = 4_000_000
 """The answer of a call that took so long is sent at once: it would be dear to lose."""
 _FLUSH_NS = 40_000_000
@@ -180,9 +182,9 @@ class _Service:
         body = self._read(length)
         return unpack(body, count) if body else []
 
-    def send(self, blobs: Sequence[bytes], worked_ns: int = 0) -> None:
-        """Write a frame, all of it."""
-        rest = memoryview(pack(blobs, worked_ns))
+    def send(self, blobs: Sequence[bytes], worked_ns: int = 0, first: int = 0) -> None:
+        """Write a frame, all of it; `first` is the number of the first call that it answers."""
+        rest = memoryview(pack(blobs, worked_ns << SERIAL_BITS | first & (1 << SERIAL_BITS) - 1))
         try:
             while rest:
                 rest = rest[write(self._channel, rest) :]
@@ -201,7 +203,7 @@ class _Service:
             for done, call in enumerate(calls):
                 long = now - since > _FLUSH_NS or now - began > _LONG_CALL_NS
                 if answers and (long or (done == half and self._has_no_more())):
-                    self._flush(answers, now - since)
+                    self._flush(answers, now - since, serial)
                     answers, since = [], monotonic_ns()
                     now = since
                 began = now
@@ -211,18 +213,18 @@ class _Service:
                 if self._spent:
                     break
             if self._has_no_more():
-                self._flush(answers, now - since)
+                self._flush(answers, now - since, serial)
                 answers = []
         if answers:
-            self._flush(answers, now - since)
+            self._flush(answers, now - since, serial)
 
     def _has_no_more(self) -> bool:
         """Whether the pool has sent nothing beyond what was received, so that it is time to tell what is done."""
         return not self._waiting.poll(0)
 
-    def _flush(self, answers: Sequence[bytes], worked_ns: int) -> None:
+    def _flush(self, answers: Sequence[bytes], worked_ns: int, behind: int) -> None:
         self._page[RUNNING] = 0  # the deadline of a call does not cover waiting for a busy pool
-        self.send(answers, worked_ns)
+        self.send(answers, worked_ns, behind - len(answers))
 
     def _answer(self, function: Callable[..., Any], call: bytes, serial: int) -> bytes:
         page = self._page
@@ -246,9 +248,10 @@ class _Service:
             _exit(0)
         try:
             is_ours = self._channel_now() == self._identity
+            self._waiting.poll(0)
         except OSError:
             is_ours = False
-        if not is_ours:  # closed, or something else has its number now
+        if not is_ours:  # closed, or something else has its number now, or nobody may wait for it any more
             _exit(CLOSED_CODE)
 
     def _channel_now(self) -> tuple[int, int]:
@@ -260,6 +263,8 @@ class _Service:
             answer = encode((True, value))
             if len(answer) > MAX_ANSWER:
                 raise ValueError(f"it has {len(answer) >> 20} MB, and {MAX_ANSWER >> 20} MB are taken")
+            if _OBJECT in answer:  # what can hang or raise when it is read does so here, within the call's time
+                loads(answer)
             return answer
         except BaseException as error:  # noqa: BLE001 - a named boundary: pickling runs user code
             self._spent = isinstance(error, MemoryError)

@@ -224,9 +224,10 @@ class WorkerProcess(asyncio.Protocol):
         unread, start = self._unread, child.HEADER.size
         unread += data
         while len(unread) >= start:
-            mark, length, count, worked_ns = child.HEADER.unpack_from(unread)
+            mark, length, count, number = child.HEADER.unpack_from(unread)
             expected = max(1, len(self.sent))  # one where it greets
-            if mark != child.MARK or not 0 < count <= expected or length > count * _MOST_OF_A_BLOB:
+            is_next = (number ^ self.first) & (1 << child.SERIAL_BITS) - 1 == 0
+            if mark != child.MARK or not is_next or not 0 < count <= expected or length > count * _MOST_OF_A_BLOB:
                 self.cut_off_as_garbled()
                 return
             end = start + length
@@ -240,7 +241,7 @@ class WorkerProcess(asyncio.Protocol):
                 self.cut_off_as_garbled()
                 return
             del unread[:end]
-            self._on_frame(self, blobs, worked_ns)
+            self._on_frame(self, blobs, number >> child.SERIAL_BITS)
             if self.garbled:
                 return
 

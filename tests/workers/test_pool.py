@@ -222,6 +222,17 @@ def deeds() -> dict[str, str]:
         for count in (0, 1, 2, 1 << 20, (1 << 64) - 1):
             frame = header.format(length=length, count=count)
             found[f"frame {length} {count}"] = f"{sockets}for n in fds: os.write(n, {frame})"
+    answer = "pickle.dumps((True, 'forged'))"
+    forged = (
+        f"import pickle\nblob = {answer}\n{sockets}frame = struct.pack('<8sQQQ', b'\\0rk-pool', 8 + len(blob), 1, 0)"
+    )
+    found["an answer"] = f"{forged} + struct.pack('<Q', len(blob)) + blob\nfor n in fds: os.write(n, frame)"
+    for limit in ("NOFILE", "AS", "DATA", "FSIZE", "STACK", "NPROC", "MEMLOCK"):
+        found[f"no {limit}"] = f"import resource; resource.setrlimit(resource.RLIMIT_{limit}, (0, 0))"
+    found["no recursion"] = "import sys; sys.setrecursionlimit(sys.getrecursionlimit() // 50 + 20)"
+    found["no modules"] = "import sys; sys.modules.clear()"
+    found["a trace"] = "import sys; sys.settrace(lambda *a: 1 / 0); sys.setprofile(lambda *a: 1 / 0)"
+    found["a fork that goes on"] = "import os; os.fork(); os.fork()"
     found["half a header"] = sockets + "for n in fds: os.write(n, b'\\0rk-pool123')"
     found["an empty answer"] = sockets + f"for n in fds: os.write(n, {header.format(length=8, count=1)} + bytes(8))"
     endless = f"    for n in fds: os.write(n, {header.format(length=1 << 20, count=1)} * 100)"
@@ -254,6 +265,28 @@ async def test_a_call_that_spoils_its_worker_costs_itself_only(deed: str, monkey
         outcomes = await asyncio.wait_for(asyncio.gather(*asked), 100)
     outcomes.pop(20)  # what it comes to is its own matter; that it comes to something is not
     assert outcomes == [Done(call) for call in calls]
+
+
+@pytest.mark.parametrize("reading", ["time.sleep, (100,)", "int, ('x',)", "sys.exit, (9,)", "os._exit, (9,)"])
+async def test_an_answer_that_cannot_be_read_costs_its_call_only(reading: str) -> None:
+    """It is read once where it was made, within the time of its call."""
+
+    def factory() -> Callable[[str], Any]:
+        import os
+        import sys
+        import time
+
+        class Odd:
+            def __reduce__(self) -> Any:
+                return eval(reading, {"os": os, "sys": sys, "time": time})
+
+        return lambda what: [Odd()] if what == "odd" else what
+
+    calls = [*map(str, range(6)), "odd", *map(str, range(6, 12))]
+    async with WorkerPool(factory, size=2, timeout=2.0) as pool:
+        outcomes = await asyncio.wait_for(asyncio.gather(*(pool.submit((call,), {}) for call in calls)), 60)
+    assert not isinstance(outcomes.pop(6), Done)
+    assert outcomes == [Done(call) for call in calls if call != "odd"]
 
 
 async def test_a_process_killed_from_outside_is_replaced() -> None:
