@@ -6,12 +6,17 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import echo
+
+if TYPE_CHECKING:
+    from reward_kit.viewer.access import Access
 
 __all__ = ["view"]
 
@@ -36,6 +41,7 @@ def view(paths: tuple[Path, ...], port: int, no_open: bool, allow_run: bool, rev
     reward-kit view outputs --port 8765 --no-open
     """
     from reward_kit.cli_commands.garbage import collect_at_the_end
+    from reward_kit.viewer.access import start_page
     from reward_kit.viewer.review_routes import ReviewDesk
     from reward_kit.viewer.reviewing.deciding import default_reviewer
     from reward_kit.viewer.serve import serve_viewer
@@ -44,16 +50,24 @@ def view(paths: tuple[Path, ...], port: int, no_open: bool, allow_run: bool, rev
     collect_at_the_end()
     who = reviewer or default_reviewer()
     desk = ReviewDesk(who)
-    with open_viewer(paths, allow_run=allow_run, reviewer=who, reviews=desk) as viewer:
+    with open_viewer(paths, allow_run=allow_run, reviewer=who, reviews=desk) as viewer, ExitStack() as held:
 
-        def announce(address: str) -> None:
+        def announce(access: Access) -> None:
             count = len(viewer.runs)
-            echo(f"{count} run{'' if count == 1 else 's'} to look at: {address}", err=True)
+            echo(f"{count} run{'' if count == 1 else 's'} to look at: {access.address}", err=True)
             echo("Press Ctrl-C to stop. Anybody who has this address can read the runs.", err=True)
             if not no_open:
-                click.launch(address)
+                _open(held.enter_context(start_page(access)))
 
         serve_viewer(viewer, port, announce, desk.routes())
     if threading.active_count() > 1:  # somebody left while a large file was read: there is nothing to wait for
         sys.stderr.flush()
         os._exit(0)
+
+
+def _open(page: Path) -> None:
+    """Start a browser with a file; where the desktop knows of none, one that Python finds."""
+    if click.launch(str(page)) != 0:
+        import webbrowser
+
+        webbrowser.open(page.as_uri())

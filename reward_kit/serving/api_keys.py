@@ -118,11 +118,8 @@ class FileOfKeys:
         with self._path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
-            raise OSError(f"it is larger than {_MOST_BYTES >> 20} MB")
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            raise OSError("it is not UTF-8") from None
+            raise ConfigError(f"{self.name!r} is larger than {_MOST_BYTES >> 20} MB. Keep only keys in it.")
+        return data.decode(errors="surrogateescape")  # a line that is not UTF-8 is no key, and the others are
 
     def _state(self) -> tuple[int, int, int] | None:
         try:
@@ -135,8 +132,9 @@ class FileOfKeys:
 class ApiKeys:
     """The keys of a server. Which of them a caller has is found by `caller_of`.
 
-    A source that cannot be read, or that holds a line that is no key, leaves the keys as they were, and is complained
-    of in the log; one that holds no key at all has none from then on.
+    A source that cannot be read, such as a file that is away for a moment, leaves the keys as they were. Of one that
+    can be read, a key that is no longer there counts no longer, whatever the other lines say: those that are no keys
+    are passed over, and the log names them.
     """
 
     def __init__(self, sources: Sequence[KeySource], clock: Callable[[], float] = time.time) -> None:
@@ -183,12 +181,15 @@ class ApiKeys:
 
     def _read_again(self, number: int, source: KeySource) -> None:
         try:
-            keys = parse_keys(source.read(), source.name)
-        except (OSError, ConfigError) as error:
+            keys = parse_keys(source.read(), source.name, _pass_over)
+        except OSError as error:
             _log.warning(
                 "The API keys in %r stay as they were, for the new ones cannot be read: %s", source.name, error
             )
             return
+        except ConfigError as error:
+            _log.error("Nobody is let in by the API keys in %r any more: %s", source.name, error)
+            keys = []
         self._by_source[number] = keys
         self._gather()
         _log.info(
@@ -196,27 +197,55 @@ class ApiKeys:
         )
 
 
-def parse_keys(text: str, name: str) -> list[ApiKey]:
+def _refuse(error: ConfigError) -> None:
+    raise error
+
+
+def _pass_over(error: ConfigError) -> None:
+    _log.warning("%s Until then nobody is let in by it.", error)
+
+
+def parse_keys(text: str, name: str, on_bad_line: Callable[[ConfigError], None] = _refuse) -> list[ApiKey]:
     """The keys in a text, a line each; `name` is where it comes from, for messages, which never quote a line."""
-    keys = [
-        _parse(line.split(), f"Line {number} of {name!r}")
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    ids = [key.caller.id for key in keys]
-    if twice := next((each for each in ids if ids.count(each) > 1), None):
-        raise ConfigError(f"{name!r} has two keys with the id {twice!r}. Give each an id of its own.")
-    return keys
+    keys: dict[str, ApiKey] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        where = f"Line {number} of {name!r}"
+        try:
+            key = _parse(line.split(), where)
+            if key.caller.id in keys:
+                raise ConfigError(f"{where} has the id {key.caller.id!r} again. Give each key an id of its own.")
+            keys[key.caller.id] = key
+        except ConfigError as error:
+            on_bad_line(error)
+    return [*keys.values()]
 
 
 def _parse(words: list[str], where: str) -> ApiKey:
-    named = len(words) > 1 and "=" not in words[1]
+    named = len(words) > 1 and not _is_option(words[1])
     secret, options = (words[1], words[2:]) if named else (words[0], words[1:])
+    if not secret.isprintable():
+        raise ConfigError(f"{where} is not text. Write it as UTF-8.")
+    if not named and len(secret) < _SHORTEST:
+        raise ConfigError(
+            f"{where} has one word, which is an id without a key, or a key of less than {_SHORTEST} characters, which "
+            "can be guessed. Write an id, a blank, and the key."
+        )
     digest = _digest_of(secret, where)
     identity = words[0] if named else f"key-{digest.hex()[:8]}"
     if not _ID.fullmatch(identity):
         raise ConfigError(f"{where} does not begin with an id. Use up to 64 letters, digits, '_', '-', '.' and '@'.")
     return _with_options(identity, digest, options, where)
+
+
+_OPTIONS = frozenset({"expires", "rate", "concurrency"})
+
+
+def _is_option(word: str) -> bool:
+    """Whether a word is an option, and no key: those in base64 end with `=`."""
+    name, equals, value = word.partition("=")
+    return bool(equals) and name in _OPTIONS and value.strip("=") != ""
 
 
 def _digest_of(secret: str, where: str) -> bytes:
@@ -233,7 +262,7 @@ def _digest_of(secret: str, where: str) -> bytes:
 def _with_options(identity: str, digest: bytes, options: Sequence[str], where: str) -> ApiKey:
     given = dict(option.partition("=")[::2] for option in options)
     expected = f"{where} has an option that cannot be read. Use expires=2026-12-01, rate=100 or concurrency=8."
-    if given.keys() - {"expires", "rate", "concurrency"}:
+    if given.keys() - _OPTIONS:
         raise ConfigError(expected)
     try:
         rate = float(given["rate"]) if "rate" in given else None

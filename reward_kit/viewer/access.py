@@ -8,9 +8,14 @@ Host is ours?  ──▶  Origin is ours, or none?  ──▶  token in the addr
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
@@ -19,7 +24,7 @@ import orjson
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["HEADERS", "Access", "Guarded"]
+__all__ = ["HEADERS", "Access", "Guarded", "start_page"]
 
 HEADERS: Mapping[str, str] = {
     "content-security-policy": (
@@ -48,6 +53,7 @@ class Access:
     def __init__(self, port: int) -> None:
         """Make the secrets; `port` is where the server listens."""
         self.token = secrets.token_urlsafe(24)
+        self._once = secrets.token_urlsafe(24)
         self._session = secrets.token_urlsafe(32)
         self.port = port
         self.cookie = f"reward_kit_view_{port}"  # cookies are for all ports of a host: each server has its own name
@@ -57,12 +63,23 @@ class Access:
     @property
     def address(self) -> str:
         """What to open in a browser."""
-        return f"http://127.0.0.1:{self.port}/?{urlencode({'token': self.token})}"
+        return self._with(self.token)
+
+    @property
+    def address_once(self) -> str:
+        """The same, with a token that lets in one browser, one time."""
+        return self._with(self._once)
+
+    def _with(self, token: str) -> str:
+        return f"http://127.0.0.1:{self.port}/?{urlencode({'token': token})}"
 
     def has_token(self, query: bytes) -> bool:
-        """Whether the address holds the token."""
-        given = parse_qs(query.decode("latin-1")).get("token", [""])[-1]
-        return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), self.token.encode())
+        """Whether the address holds the token. The one that is good once is so no longer."""
+        given = parse_qs(query.decode("latin-1")).get("token", [""])[-1].encode("utf-8", "surrogatepass")
+        if secrets.compare_digest(given, self._once.encode()):
+            self._once = secrets.token_urlsafe(24)
+            return True
+        return secrets.compare_digest(given, self.token.encode())
 
     def has_session(self, cookies: str) -> bool:
         """Whether the cookie is ours."""
@@ -76,6 +93,27 @@ class Access:
     def set_cookie(self) -> str:
         """The header that gives the browser the cookie."""
         return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/"
+
+
+@contextmanager
+def start_page(access: Access) -> Iterator[Path]:
+    """A file that leads a browser here, which only its owner can read: command lines are for every user to see."""
+    folder = Path(tempfile.mkdtemp(prefix="reward-kit-view-"))  # for its owner alone
+    try:
+        page = folder / "view.html"
+        with open(os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(_START_PAGE.format(access.address_once))
+        yield page
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_START_PAGE = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={}">
+<title>reward-kit</title>
+"""
 
 
 class Guarded:

@@ -20,9 +20,9 @@ _BACKLOG = 128
 
 
 def serve_viewer(
-    viewer: Viewer, port: int, on_listening: Callable[[str], None], more: Sequence[Any] = ()
+    viewer: Viewer, port: int, on_listening: Callable[[Access], None], more: Sequence[Any] = ()
 ) -> None:  # fmt: skip
-    """Serve until SIGINT or SIGTERM. `on_listening` is told the address to open as soon as the server answers there.
+    """Serve until SIGINT or SIGTERM. `on_listening` is told how to get in as soon as the server answers.
 
     `more`: `app.ApiRoute`s of others.
     """
@@ -47,7 +47,7 @@ def serve_viewer(
             timeout_keep_alive=75,
         )
         server = uvicorn.Server(config)
-        on_listening(access.address)
+        on_listening(access)
         with contextlib.suppress(KeyboardInterrupt):
             server.run([listening])
 

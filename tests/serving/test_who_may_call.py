@@ -10,7 +10,7 @@ import hmac
 import os
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import jwt
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
-from hypothesis import given
+from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from jwt.algorithms import RSAAlgorithm
@@ -28,7 +28,7 @@ from reward_kit.errors import ConfigError
 from reward_kit.serving import api_keys
 from reward_kit.serving.api_keys import ApiKeys, FileOfKeys, parse_keys
 from reward_kit.serving.app import build_app
-from reward_kit.serving.callers import ANYBODY, Allowance
+from reward_kit.serving.callers import ANYBODY, Allowance, Caller
 from reward_kit.serving.gate import Gate
 from reward_kit.serving.google_tokens import Fetched, GoogleTokens, PublicKeys
 from reward_kit.serving.refusals import Refusal
@@ -152,12 +152,52 @@ def test_keys_are_changed_without_a_restart(server: Server, keys_file: Path) -> 
     assert server.post("/evaluate", asked("a"), {"X-Api-Key": KEY_A}).status == 403
 
 
-def test_keys_that_cannot_be_read_stay_as_they_were(server: Server, keys_file: Path) -> None:
-    for broken in ("a b c d=e\n", f"x {KEY_A}\nx {KEY_B}\n", "\x00"):
-        keys_file.write_text(broken + "!! !!\n")
-        assert server.post("/evaluate", asked("a"), {"X-Api-Key": KEY_A}).status == 200
+def test_keys_of_a_file_that_is_away_for_a_moment_stay_as_they_were(server: Server, keys_file: Path) -> None:
     keys_file.unlink()
     assert server.post("/evaluate", asked("a"), {"X-Api-Key": KEY_A}).status == 200
+
+
+BAD_LINES = [
+    b"!! !!", b"a b c d=e", b"\x00", b"\xff\xfe\xff", b"id-without-key", b"id rate=5", b"id key0123456789abcdef rate=x",
+    b"stays key9876543210abcdef", b"x " + b"\xc3" * 20, b"id expires=", "\u2028".encode(), b"k\x00y0123456789abcdef00",
+]  # fmt: skip
+
+
+@given(st.lists(st.one_of(st.sampled_from(BAD_LINES), st.binary(max_size=30)), min_size=1, max_size=4), st.data())
+@examples(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+def test_a_bad_line_keeps_no_removed_key_alive_and_no_other_key_out(
+    tmp_path: Path, bad: list[bytes], data: st.DataObject
+) -> None:
+    file = tmp_path / "keys.txt"
+    file.write_text(f"stays {KEY_A}\ngone {KEY_B}\n")
+    keys = ApiKeys([FileOfKeys(file)])
+    added = base64.b64encode(b"drawn by openssl rand -base64 32").decode()
+    lines = [f"stays {KEY_A}".encode(), f"new {added} rate=5".encode()]
+    for line in bad:
+        if KEY_B.encode() not in line:
+            lines.insert(data.draw(st.integers(1, len(lines))), line.replace(b"#", b""))
+
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    keys._looked = float("-inf")
+
+    assert keys.caller_of(KEY_B.encode()) is None
+    assert keys.caller_of(KEY_A.encode()) is not None
+    assert (keys.caller_of(added.encode()) or Caller("nobody")).id == "new"
+
+
+def test_a_file_that_is_too_large_lets_nobody_in(server: Server, keys_file: Path) -> None:
+    keys_file.write_bytes(keys_file.read_bytes() + b"# " + b"x" * (1 << 20))
+
+    assert server.post("/evaluate", asked("a"), {"X-Api-Key": KEY_A}).status == 403
+
+
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode, base64.b32encode])
+@pytest.mark.parametrize("size", [16, 31, 32, 33])
+@pytest.mark.parametrize("line", ["trainer-a {}", "{}", "trainer-a {} rate=5 concurrency=2", "{} expires=2999-01-01"])
+def test_keys_in_base64_are_read(encode: Callable[[bytes], bytes], size: int, line: str) -> None:
+    secret = encode(bytes(range(200, 200 + size)))
+    (key,) = parse_keys(line.format(secret.decode()), "keys.txt")
+    assert key.digest == hashlib.sha256(secret).digest()
 
 
 def test_a_file_without_keys_lets_nobody_in(server: Server, keys_file: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reward_kit.errors import DatasetError
+from reward_kit.viewer.access import start_page
 from reward_kit.viewer.assets import Assets
 from reward_kit.viewer.sources import find_runs
 from tests.analysis.experiments import write_run
@@ -43,6 +44,24 @@ def test_the_token_opens_the_page_and_makes_the_cookie(browser: Browser) -> None
     assert "SameSite=Strict" in cookie
     assert browser.access.token not in cookie
     assert browser.ask("/api/runs", cookie=cookie.partition(";")[0]).status == 200
+
+
+def test_a_browser_is_started_by_a_file_of_its_owner_with_a_token_that_is_good_once(browser: Browser) -> None:
+    with start_page(browser.access) as page:
+        held = page.read_text()
+        modes = page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777
+    token = held.partition("token=")[2].partition('"')[0]
+    from_file = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+
+    assert modes == (0o600, 0o700)
+    assert not page.parent.exists()
+    assert browser.access.token not in held
+    assert token not in str(page)
+    opened = browser.ask(f"/?token={token}", cookie=None, **from_file)
+    assert opened.status == 200
+    assert browser.ask("/api/runs", cookie=opened.headers["set-cookie"].partition(";")[0]).status == 200
+    assert browser.ask(f"/?token={token}", cookie=None, **from_file).status == 401
+    assert browser.ask(f"/?token={browser.access.token}", cookie=None).status == 200, "the printed address stays good"
 
 
 @pytest.mark.parametrize("address", ["/", "/api/runs", "/static/plain.css", "/?token=", "/api/runs?token=wrong"])
