@@ -19,6 +19,7 @@
         │   ├── ProviderError            5xx, overload, broken or empty answers, time-outs, lost connections
         │   ├── BadRequestError          the endpoint refuses this request
         │   ├── ReplyTooLargeError       the endpoint's answer is larger than is taken
+    │   ├── KeyInAnswerError         the endpoint's answer holds the key that was sent to it
         │   └── ContextLengthError       the prompt does not fit the model
         ├── SandboxError                 the sandbox failed (a failing command is an ExecResult)
         ├── EnvironmentFailure           an agent's world failed (a failing tool is a message to the model)
@@ -49,6 +50,7 @@ __all__ = [
     "EnvironmentFailure",
     "GenerationError",
     "ItemError",
+    "KeyInAnswerError",
     "MissingExtraError",
     "ProviderError",
     "RateLimitError",
@@ -159,6 +161,10 @@ class ItemError(RewardKitError):
 
 class GenerationError(ItemError):
     """A model answer could not be had."""
+
+
+class KeyInAnswerError(GenerationError):
+    """An answer holds a credential that this process sent. It is neither kept nor judged, nor edited."""
 
 
 class RateLimitError(GenerationError):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeping credentials out of everything that is written or shown. The one place that knows what may be one.
 
-    known     a value that was given or used as a credential: `remember` it, and `blot` takes it out of any text
-    named     a setting called token, api_key, password …: `without_secrets` leaves it out of what is written down
-    shaped    text that looks like a key (`sk-…`, a JWT, a PEM block, `user:pass@`): `mask` takes it out of messages
+    settings   what is a credential by its name, its shape or the flag before it is left out whole: `without_secrets`
+    messages   lose what is known to be one (`remember`), and what is one by its name or its shape: `mask`
+    reasons    of verdicts lose what is known and can only be a key: `blot_keys`
+    data       are never edited. What holds a credential that was `sent` is told by `echoes`, and is a failed item
 
-Data (prompts, answers, verdicts) lose only what is *known*: guessing there would be a corruption in silence. Settings,
-messages and logs lose what is named or shaped as well.
+Data are prompts, answers, tool results, scores and facts: in them the name of a setting says nothing, and a word that
+somebody calls a token is a word.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ __all__ = [
     "MASK",
     "NOT_A_VARIABLE",
     "blot",
-    "blot_bytes",
+    "blot_keys",
+    "echoes",
     "forget_all",
-    "is_clean",
     "is_secret_name",
     "is_variable_name",
     "looks_secret",
@@ -38,6 +39,8 @@ __all__ = [
     "remember_environment",
     "remember_settings",
     "secret_paths",
+    "secret_values",
+    "sent",
     "url_holds_login",
     "without_secrets",
 ]
@@ -55,6 +58,11 @@ _ALWAYS = frozenset(
     """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """A name with one of these words in it holds a credential."""
+_GLUED = re.compile(
+    r"(?:password|passwd|passphrase|apikey|secretkey|accesskey|accountkey)$|^(?:bot|csrf|gh|git|hf|id|oauth|refresh|web)token$"
+    r"|^(?:admin|db|ftp|http|imap|ldap|mail|mongo|my|mysql|pg|proxy|redis|root|smtp|sql|ssh|sudo)pass$"
+)
+"""Words that are written as one, as in `PGPASSWORD`."""
 _PAIRS = frozenset(
     {
         ("api", "key"), ("api", "keys"), ("access", "key"), ("private", "key"), ("secret", "key"), ("signing", "key"),
@@ -62,10 +70,16 @@ _PAIRS = frozenset(
         ("ssh", "key"), ("service", "account"), ("client", "key"), ("subscription", "key"), ("auth", "header"),
     }
 )  # fmt: skip
+_MAY_HOLD_ONE = frozenset(
+    {"token", "key", "auth", "pat", "pass", "login", "signature", "sig", "otp", "totp", "webhook"}
+)
+"""A name that ends so holds a credential where the value may be one: `close_token` may be `</think>`."""
+_NAMES_MAY_STAND_IN = frozenset({"key", "auth", "pat", "signature", "sig", "webhook"})
+"""Of those, the names whose values are often a plain name: `key: answer`, `auth: oauth`."""
 _OF_TEXT = frozenset(
     """
     stop eos bos pad unk sep cls mask special image end start think first last next new max min num begin eot eom
-    delimiter separator per prompt completion answer input output total reasoning cached generated
+    delimiter separator per prompt completion answer input output total reasoning cached generated open close
     """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """`stop_token` and its like are tokens of a text."""
@@ -73,14 +87,25 @@ _OF_DATA = frozenset(
     """
     answer truth column sort json prompt response primary foreign cache dict field message messages input output
     target label question query text group id row result score metric map lookup index name data dataset item order
-    partition feature value config reference solution choice choices option tool split
+    partition feature value config reference solution choice choices option tool split function method type
     """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """`answer_key` and its like name a column or a place in data."""
-_ONLY_WHERE = frozenset(
-    {"env", "envs", "envvar", "variable", "var", "file", "files", "path", "name", "column", "field", "url_env"}
+_OF_PASSING = frozenset(
+    """
+    all any backward band by first forward high if last low max min must n next no num on one per second single tests
+    third to two when
+    """.split()  # noqa: SIM905 - one word per line would be a page
 )
-"""A name that ends so says where a credential is, such as `api_key_env`."""
+"""`first_pass` and its like are about passing."""
+_ABOUT_ONE = frozenset(
+    """
+    env envs envvar variable var file files path name column field url_env length type kind policy format hint count
+    limit word words number required enabled strength threshold rate budget rule rules pattern prompt question prefix
+    suffix position index class model style version algorithm method provider ttl expiry timeout size scope
+    """.split()  # noqa: SIM905 - one word per line would be a page
+)
+"""A name that ends so tells something about a credential, such as `api_key_env` and `password_length`."""
 _HEADERS = re.compile(r"(?:^|[_-])headers?$", re.IGNORECASE)
 _HARMLESS_HEADERS = frozenset(
     {"accept", "accept-encoding", "accept-language", "cache-control", "content-type", "user-agent", "x-title"}
@@ -95,20 +120,50 @@ _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting of this name holds a credential, in any case and with any marks between its words."""
-    words = [word.lower() for word in _WORDS.findall(name.rpartition(".")[2] if "." in name else name)]
-    if not words or words[-1] in _ONLY_WHERE:
+    """Whether a setting of this name may hold a credential, in any case and with any marks between its words."""
+    words = _words_of(name)
+    if not words or words[-1] in _ABOUT_ONE:
         return False
-    if "".join(words) in _ALWAYS or not _ALWAYS.isdisjoint(words):
-        return True
-    if any(pair in _PAIRS for pair in pairwise(words)):
-        return True
-    before = words[-2] if len(words) > 1 else ""
-    if words[-1] == "token" or (words[-1] == "tokens" and before in {"access", "auth", "api", "bearer", "refresh"}):
-        return before not in _OF_TEXT
-    return words[-1] in {"key", "auth", "pat"} and before not in _OF_DATA and (words[-1] != "auth" or before != "no")
+    return _is_firm(words) or _may_hold_one(words)
 
 
+def _words_of(name: str) -> list[str]:
+    return [word.lower() for word in _WORDS.findall(name.rpartition(".")[2] if "." in name else name)]
+
+
+def _is_firm(words: list[str]) -> bool:
+    """Whether any value under such a name is a credential."""
+    if "".join(words) in _ALWAYS or not _ALWAYS.isdisjoint(words) or any(map(_GLUED.search, words)):
+        return True
+    return any(pair in _PAIRS for pair in pairwise(words))
+
+
+def _may_hold_one(words: list[str]) -> bool:
+    before, last = words[-2] if len(words) > 1 else "", words[-1]
+    if last == "tokens":
+        return before in {"access", "auth", "api", "bearer", "refresh"}
+    if last not in _MAY_HOLD_ONE:
+        return "webhook" in words
+    if last in {"key", "auth", "pat", "signature"}:
+        return before not in _OF_DATA and (last != "auth" or before != "no")
+    return before not in (_OF_PASSING if last == "pass" else _OF_TEXT)
+
+
+def _fits(name: str, value: str) -> bool:
+    """Whether a value under the name of a credential may be one, and no text, name or path."""
+    if _takes_a_path(name) and _is_path(value):
+        return False
+    words = _words_of(name)
+    if _is_firm(words) or looks_secret(value):
+        return True
+    value = value.strip()
+    if len(value) < _SHORTEST or not _OF_A_KEY.fullmatch(value) or _is_reference(value):
+        return False
+    return not (words and words[-1] in _NAMES_MAY_STAND_IN and _PLAIN_NAME.fullmatch(value))
+
+
+_OF_A_KEY = re.compile(r"(?=.*[A-Za-z0-9])[^\s<>{}\[\]()|]+")
+_PLAIN_NAME = re.compile(r"[a-z]+(?:[_.][a-z]+)*")
 _KEY_FILES = frozenset({("tls", "key"), ("ssl", "key")})
 """A setting whose name ends so (`--tls-key`, `tls.key`) takes the path of a file with a key."""
 
@@ -122,16 +177,18 @@ def _takes_a_path(name: str) -> bool:
 
 _KEY_SHAPES = re.compile(
     r"""
-    -----BEGIN\ [A-Z0-9 ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z0-9 ]*PRIVATE\ KEY-----|\Z)
+    -----BEGIN\ [A-Z0-9 ]*PRIVATE\ KEY(?:\ BLOCK)?-----[\s\S]*?(?:-----END\ [A-Z0-9 ]*PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)
     | (?<![A-Za-z0-9_-]) (?:
         (?:sk|pk|rk)[-_](?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, Stripe and many that follow them
       | (?:fw|hf|gsk)_(?:[A-Za-z0-9]{12,}|(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{8,})   # `hf_transfer` is none
-      | (?:csk|xai|pplx|nvapi|pypi)-(?=[a-z_-]*[A-Z0-9])[A-Za-z0-9_-]{12,}
-      | r8_[A-Za-z0-9]{12,} | tgp_v1_[A-Za-z0-9_-]{8,} | e2b_[a-f0-9]{12,}
+      | (?:csk|xai|pplx|nvapi|pypi|tvly|xapp|PMAK)-(?=[a-z_-]*[A-Z0-9])[A-Za-z0-9_-]{12,}
+      | r8_[A-Za-z0-9]{12,} | tgp_v1_[A-Za-z0-9_-]{8,} | e2b_[a-f0-9]{12,} | dapi[a-f0-9]{32}
       | gh[oprsu]_[A-Za-z0-9]{12,} | github_pat_[A-Za-z0-9_]{12,} | glpat-[A-Za-z0-9_-]{12,} | npm_[A-Za-z0-9]{20,}
+      | (?:dckr_pat|shpat|lin_api|lsv2_[a-z]{2}|pcsk|jina|api_org|whsec|sbp|figd|ntn)_
+        (?=[a-z_]*[A-Z0-9])[A-Za-z0-9_-]{16,}
       | (?:AKIA|ASIA)[A-Z0-9]{12,} | AIza[A-Za-z0-9_-]{20,} | ya29\.[A-Za-z0-9_-]{12,} | xox[abeoprs]-[A-Za-z0-9-]{8,}
-      | dop_v1_[a-f0-9]{12,} | SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,}
-      | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?
+      | dop_v1_[a-f0-9]{12,} | SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,} | hvs\.[A-Za-z0-9_-]{16,}
+      | AGE-SECRET-KEY-[A-Z0-9]{16,} | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?
     )
     """,
     re.VERBOSE,
@@ -139,12 +196,29 @@ _KEY_SHAPES = re.compile(
 _LOGIN = re.compile(
     r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}:)?//(?P<login>[^/?#\s'\"<>]{0,1000})@", re.ASCII
 )
-_BEARER = re.compile(r"\b(Bearer|Basic|Token)(\s+)(?!\*\*\*)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_ASSIGNED = re.compile(
-    r"(?<![A-Za-z0-9_.-])-{0,2}(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})['\"]?\s{0,3}(?P<equals>[=:])\s{0,3}"
+_STORE_LOGIN = re.compile(
+    r"\b(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|oracle|clickhouse|snowflake|ldaps?|smtps?|s?ftp)"
+    r"(?:\+[a-z0-9]+)?://[^\s:/@'\"<>]{0,200}:(?P<password>[^\s'\"<>]{1,500})@"
+    r"|(?<![\w.+/@-])[\w.+-]{1,100}:(?P<bare>[^\s:/@'\"<>]{4,200})@(?:tcp\(|[\w.-]{1,200}:[0-9]{2,5}\b)"
 )
-_VALUE = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|(?!//)[^\s,&;?'\"{}\[\]()]+")
-_RANDOM = re.compile(r"[A-Za-z0-9+/=]{24,}")
+"""Logins of databases, whose passwords may hold a slash, and those without a scheme: `bob:x@proxy:8080`."""
+_WEBHOOK = re.compile(
+    r"https?://(?:[a-z0-9.-]*\.)?(?:hooks?\.[a-z0-9.-]+/|webhook\.[a-z0-9.-]+/|(?:discord(?:app)?\.com|[a-z0-9.-]+)"
+    r"/(?:api/)?(?:web)?hooks?/|api\.telegram\.org/bot|maker\.ifttt\.com/trigger/|webhook\.office\.com/webhook)"
+    r"(?P<path>[^\s'\"<>?#]{8,})",
+    re.IGNORECASE,
+)
+"""Addresses that let in whoever knows them; the part behind the host's name is the credential."""
+_BEARER = re.compile(
+    r"\b(Bearer|Basic|Token)(\s+)(?!\*\*\*)(?=\S*[0-9=]|\S*[a-z][A-Z]|\S{20})[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE
+)
+_ASSIGNED = re.compile(
+    r"(?<![A-Za-z0-9_.-])-{0,2}(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})(?:\\{0,3}['\"])?\s{0,3}(?P<equals>[=:])\s{0,3}"
+)
+_VALUE = re.compile(
+    r"\\{0,3}'[^'\n]*'|\\{0,3}\"[^\"\n]*\"|(?!//)[^\s,&;?'\"{}\[\]()](?:[^\s,&;'\"\\]*[^\s,&;?'\"\\{}\[\]().])?"
+)
+_RANDOM = re.compile(r"[A-Za-z0-9+/=_-]{24,}")
 _CHANGES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 _CHANGES_IN_TEN = 3
 """Of ten characters drawn at random so many are followed by one of another kind; of `CamelCaseWords` fewer."""
@@ -152,7 +226,9 @@ _CHANGES_IN_TEN = 3
 
 def looks_secret(text: str) -> bool:
     """Whether the text holds what has the shape of a credential: a known prefix, a login in a URL, a PEM block."""
-    return bool(_KEY_SHAPES.search(text) or _BEARER.search(text)) or url_holds_login(text) or _query_secrets(text) != []
+    if _KEY_SHAPES.search(text) or _BEARER.search(text) or _STORE_LOGIN.search(text) or _WEBHOOK.search(text):
+        return True
+    return url_holds_login(text) or _query_secrets(text) != []
 
 
 def _is_random(text: str) -> bool:
@@ -172,11 +248,6 @@ def _is_path(text: str) -> bool:
     if not _PATH.fullmatch(text) or looks_secret(text):
         return False
     return not any(map(_is_random, (text, *re.split(r"[/\\.]", text))))
-
-
-def _is_place(name: str, value: str) -> bool:
-    """Whether a value under the name of a credential only says in which file it is."""
-    return _takes_a_path(name) and _is_path(value)
 
 
 NOT_A_VARIABLE = (
@@ -237,6 +308,23 @@ _PLACEHOLDERS = frozenset(
     """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """What people put where a key is asked for and none is needed: no credential, and a word of many answers."""
+_OF_PLACEHOLDERS = frozenset(
+    """
+    a abc any anything api apikey bearer change changeme default dummy empty example fake foo bar for goes here insert
+    is key keys litellm llm lm local localhost me mock my n needed no none not null ollama openai pass password
+    placeholder put replace required secret server sk studio test testing the this token unused user vllm with without
+    x your
+    """.split()  # noqa: SIM905 - one word per line would be a page
+)
+_COUNTED = "01234567890123456789"
+
+
+def _is_placeholder(value: str) -> bool:
+    """Whether a value is made of the words of placeholders only: `EMPTY`, `sk-no-key-required`, `token-abc123`."""
+    words = re.findall(r"[a-z]+|[0-9]+", value.lower())
+    return all(
+        word in _OF_PLACEHOLDERS or word in _COUNTED or set(word) <= {"x"} or set(word) <= {"0"} for word in words
+    )
 
 
 class _Known:
@@ -245,38 +333,43 @@ class _Known:
     def __init__(self) -> None:
         self.values: set[str] = set()
         self.texts: tuple[str, ...] = ()
-        """To take out of messages and settings; the longest first."""
-        self.in_data: set[str] = set()
-        """Those of the values to take out of data, too: no answer holds them by chance."""
-        self.data: tuple[bytes, ...] = ()
-        """Their spellings; the longest first."""
+        """To take out of messages; the longest first."""
+        self.keys: tuple[str, ...] = ()
+        """Of those texts, the ones that nobody writes by chance: to take out of what a reward says to people."""
+        self.sent: set[str] = set()
+        """Those of the values that went out with a request, and that no answer holds by chance."""
         self.plain: tuple[bytes, ...] = ()
-        """Those of the spellings that are not base64 or hex."""
+        """The spellings of those that were sent."""
+        self.encoded: tuple[bytes, ...] = ()
+        """The same in base64 and hex."""
         self.run = b""
-        """So many characters as the shortest of the others has."""
+        """So many characters as the shortest of the encoded ones has."""
 
-    def add(self, value: str, *, used: bool) -> None:
-        wanted = used and _is_unlikely_by_chance(value)
-        if value in self.values and (not wanted or value in self.in_data):
+    def add(self, value: str) -> None:
+        if value not in self.values:
+            self.values.add(value)
+            spelled = {*_spellings(value), *_encodings(value)}
+            self.texts = tuple(sorted({*self.texts, *spelled}, key=len, reverse=True))
+            if _is_unmistakable(value):
+                self.keys = tuple(sorted({*self.keys, *spelled}, key=len, reverse=True))
+
+    def send(self, value: str) -> None:
+        if value in self.sent:
             return
-        self.values.add(value)
-        self.texts = tuple(sorted({*self.texts, *_spellings(value), *_encodings(value)}, key=len, reverse=True))
-        if wanted:
-            self.in_data.add(value)
-            plain, encoded = _as_bytes(_spellings(value)), _as_bytes(_encodings(value))
-            self.plain += tuple(plain)
-            self.data = tuple(sorted({*self.data, *plain, *encoded}, key=len, reverse=True))
-            self.run = min(self.run or _RUN * 10_000, *(_RUN * len(text) for text in encoded))
+        self.sent.add(value)
+        encoded = _as_bytes(_encodings(value))
+        self.plain += tuple(_as_bytes(_spellings(value)))
+        self.encoded += tuple(encoded)
+        self.run = min(self.run or _RUN * 10_000, *(_RUN * len(text) for text in encoded))
 
-    def may_be_in(self, data: bytes) -> bool:
-        """Whether one of them may be in the data: surely so where it is, and seldom where it is not.
+    def is_in(self, data: bytes) -> bool:
+        """Whether one that was sent is in the data.
 
         Base64 and hex are looked for only where something stands without a break for long enough.
         """
-        for spelled in self.plain:
-            if spelled in data:
-                return True
-        return bool(self.run) and self.run in data.translate(_RUNS)
+        if any(spelled in data for spelled in self.plain):
+            return True
+        return self.run in data.translate(_RUNS) and any(spelled in data for spelled in self.encoded)
 
 
 _RUN = b"x"
@@ -291,17 +384,35 @@ def _as_bytes(texts: Iterable[str]) -> set[bytes]:
 _known = _Known()
 
 
-def remember(value: str | None, *, used: bool = True) -> None:
-    """Take note of a credential: from now on it is blotted out of all that is written or shown.
-
-    With `used` (it was given to this process to be used) also out of data, unless it is a word that may be there by
-    chance.
-    """
-    if value is None:
-        return
-    value = value.strip()
+def remember(value: str | None) -> None:
+    """Take note of a credential: from now on it is blotted out of every message."""
+    value = "" if value is None else value.strip()
     if len(value) >= _SHORTEST and value.lower() not in _PLACEHOLDERS and not value.startswith(("${", MASK)):
-        _known.add(value, used=used)
+        _known.add(value)
+
+
+def sent(value: str | None) -> None:
+    """Take note of a credential that goes out with requests: an answer that holds it is a failure.
+
+    Placeholders, and words that an answer may hold by chance, are none.
+    """
+    remember(value)
+    value = "" if value is None else value.strip()
+    if value in _known.values and _is_unlikely_by_chance(value) and not _is_placeholder(value):
+        _known.send(value)
+
+
+def echoes(data: bytes) -> bool:
+    """Whether data hold a credential that was sent, in any spelling. Costs next to nothing where they do not."""
+    if not _known.sent:
+        return False
+    if _known.is_in(data):
+        return True
+    return b"\\u00" in data and _known.is_in(_ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), data))
+
+
+_ESCAPED = re.compile(rb"\\{1,4}u00([2-7][0-9a-fA-F])")
+"""A character that JSON would not have needed to escape."""
 
 
 def forget_all() -> None:
@@ -312,6 +423,16 @@ def forget_all() -> None:
 
 def _is_unlikely_by_chance(value: str) -> bool:
     return len(value) >= (_SHORTEST_WORD_IN_DATA if value.isalpha() else _SHORTEST_IN_DATA)
+
+
+def _is_unmistakable(value: str) -> bool:
+    """Whether a value can only be a key: nobody uses it as a word, a tag or a name."""
+    drawn = len(value) >= _SHORTEST_KEY and value.isascii() and _OF_A_KEY.fullmatch(value)
+    mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return bool(_KEY_SHAPES.fullmatch(value)) or (bool(drawn) and mixed and not _is_path(value))
+
+
+_SHORTEST_KEY = 16
 
 
 def _spellings(value: str) -> set[str]:
@@ -343,33 +464,34 @@ def _base64_cores(raw: bytes, shift: int) -> Iterable[str]:
 def remember_environment(variables: Mapping[str, str] | None = None) -> None:
     """Take note of what the environment holds under the name of a credential, and of the logins in its URLs."""
     for name, value in (os.environ if variables is None else variables).items():
-        if is_secret_name(name) and len(value) >= _SHORTEST_IN_DATA and not value.startswith(("/", "~", ".")):
-            remember(value, used=False)  # PWD and SSH_KEY name places
-        _remember_in_text(value, used=False)
+        named = is_secret_name(name) and _fits(name, value)
+        if named and len(value) >= _SHORTEST_IN_DATA and not value.startswith(("/", "~", ".")):
+            remember(value)  # PWD and SSH_KEY name places
+        _remember_all(_shaped_values(value))
 
 
 def remember_settings(settings: Any) -> None:
     """Take note of every credential in plain settings, so that no message about them shows one."""
-    for found in _secrets_in(settings):
-        for value in found.values:
-            remember(value)
+    _remember_all(secret_values(settings))
+
+
+def secret_values(settings: Any) -> list[str]:
+    """The credentials in plain settings."""
+    return [value for found in _secrets_in(settings) for value in found.values]
 
 
 def remember_arguments(arguments: Iterable[str]) -> None:
     """Take note of what a command line holds: `--api-key X`, `generation.api_key=X`, a login in a URL."""
     named = ""
     for argument in arguments:
-        if named and not argument.startswith("--") and not _is_place(named, argument):
+        if named and not argument.startswith("--") and _fits(named, argument):
             remember(argument)
         flag, equals, value = argument.lstrip("+-~").partition("=")
         named = flag if argument.startswith("-") and not equals and is_secret_name(flag) else ""
         if equals and is_secret_name(flag.rpartition(".")[2] or flag):
-            for part in _override_values(value):
-                if not _is_place(flag, part):
-                    remember(part)
-        for assigned in _assignments(value if equals else argument):
-            remember(assigned.value)
-        _remember_in_text(argument, used=True)
+            _remember_all(part for part in _override_values(value) if _fits(flag, part))
+        _remember_all(assigned.value for assigned in _assignments(value if equals else argument))
+        _remember_all(_shaped_values(argument))
 
 
 def _override_values(value: str) -> list[str]:
@@ -379,56 +501,82 @@ def _override_values(value: str) -> list[str]:
     return [value.strip().strip("'\""), *parts]
 
 
-def _remember_in_text(text: str, *, used: bool) -> None:
-    for value in _shaped_values(text):
-        remember(value, used=used)
+def _remember_all(values: Iterable[str]) -> None:
+    for value in values:
+        remember(value)
 
 
 def _shaped_values(text: str) -> list[str]:
     """The credentials in a text, by their shape."""
     found = [match[0] for match in _KEY_SHAPES.finditer(text)]
     found += [match[0].split(None, 1)[1] for match in _BEARER.finditer(text)]
+    found += [match["path"] for match in _WEBHOOK.finditer(text)]
     found += _query_secrets(text)
     for match in _LOGIN.finditer(text):
         user, colon, password = match["login"].partition(":")
         found += [match["login"], unquote(password), password] if colon else [user]
+    for match in _STORE_LOGIN.finditer(text):
+        password = match["password"] or match["bare"]
+        found += [password, unquote(password)]
     return [value for value in found if value and value != MASK]
 
 
-# ── taking them out ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def blot(text: str) -> str:
-    """The text without the credentials that are known."""
-    for spelled in _known.texts:
+    """A message without the credentials that are known."""
+    return _without_any(_known.texts, text)
+
+
+def blot_keys(text: str) -> str:
+    """What a reward says to people, without those that can only be keys. A word that it was given stays."""
+    return _without_any(_known.keys, text)
+
+
+def _without_any(texts: Iterable[str], text: str) -> str:
+    for spelled in texts:
         if spelled in text:
             text = text.replace(spelled, MASK)
     return text
 
 
-def is_clean(data: bytes) -> bool:
-    """Whether `blot_bytes` would leave the data as they are; False also where that is not known at a glance."""
-    return not _known.data or not _known.may_be_in(data)
-
-
-def blot_bytes(data: bytes) -> bytes:
-    """Data without the credentials that are known. Costs next to nothing where there are none in it."""
-    if is_clean(data):
-        return data
-    for spelled in _known.data:
-        if spelled in data:
-            data = data.replace(spelled, MASK.encode())
-    return data
-
-
 def mask(text: str) -> str:
     """A message without what is known to be a credential, or is one by its name or its shape."""
-    text = blot(text)
+    text = _without_parts(blot(text))
     text = _KEY_SHAPES.sub(MASK, text)
+    text = _WEBHOOK.sub(_hidden_group("path"), text)
+    text = _STORE_LOGIN.sub(lambda match: _hidden_group("password" if match["password"] else "bare")(match), text)
     text = _LOGIN.sub(lambda match: f"{match['scheme'] or ''}//{MASK}@" if match["login"] else match[0], text)
     text = _BEARER.sub(rf"\1\2{MASK}", text)
     found = [one for one in _assignments(text) if not (one.may_be_prose or _is_harmless(one.value))]
     return _without(text, found, MASK)
+
+
+def _hidden_group(name: str) -> Any:
+    def hide(match: re.Match[str]) -> str:
+        start, end = match.start(name) - match.start(), match.end(name) - match.start()
+        return match[0][:start] + MASK + match[0][end:]
+
+    return hide
+
+
+_PART = 12
+"""Characters of a key that was sent, of which a server quotes some, that are too many to be shown."""
+
+
+def _without_parts(text: str) -> str:
+    for value in _known.sent:
+        start, end = 0, _PART
+        while len(value) >= 2 * _PART and end <= len(value):
+            if value[start:end] not in text:
+                start, end = start + 1, end + 1
+                continue
+            while end < len(value) and value[start : end + 1] in text:
+                end += 1
+            text = text.replace(value[start:end], MASK)
+            start, end = end, end + _PART
+    return text
 
 
 class _Assigned(NamedTuple):
@@ -445,16 +593,20 @@ def _assignments(text: str) -> Iterator[_Assigned]:
     for match in _ASSIGNED.finditer(text):
         if match.start() < end or not is_secret_name(match["name"]):
             continue
-        if value := _VALUE.match(text, match.end()):
-            end = value.end()
-            if _is_place(match["name"], value[0].strip("'\"")):
-                continue
-            bare = match["equals"] == ":" or match["name"].lower() == "key"  # "unexpected token: end", "KEY=VALUE"
-            yield _Assigned(value.start(), value.end(), value[0].strip("'\""), bare and value[0].isalpha())
+        if found := _VALUE.match(text, match.end()):
+            end = found.end()
+            value = found[0].lstrip("\\").strip("'\"").rstrip("\\")
+            if _fits(match["name"], value):
+                bare = match["equals"] == ":" or match["name"].lower() == "key"  # "unexpected token: end", "KEY=VALUE"
+                yield _Assigned(found.start(), end, value, bare and found[0].isalpha())
+
+
+def _is_reference(value: str) -> bool:
+    return value.startswith(("$", "{", "<", "%", "…", MASK))
 
 
 def _is_harmless(value: str) -> bool:
-    known = value.lower() in _PLACEHOLDERS or value.isdigit() or value.startswith(("${", "…", MASK))
+    known = value.lower() in _PLACEHOLDERS or value.isdigit() or _is_reference(value)
     return known or len(value) < _SHORTEST
 
 
@@ -468,14 +620,23 @@ def _without(text: str, found: Iterable[_Assigned], instead: str) -> str:
 
 def mask_words(words: Iterable[str]) -> list[str]:
     """The words of a command line, such as may be shown again: also without what follows `--api-key`."""
-    masked: list[str] = []
+    return ["…" if hidden else mask(_without(word, _assignments(word), "…")) for word, hidden in _behind_flags(words)]
+
+
+def _behind_flags(words: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
+    """Each word of a command, and whether the flag before it says that it is a credential."""
     named = ""
     for word in words:
-        hidden = named and not _is_place(named, word)
-        masked.append("…" if hidden else mask(_without(word, _assignments(word), "…")))
-        flag = word.lstrip("-") if word.startswith("-") and "=" not in word else ""
-        named = flag if is_secret_name(flag) else ""
-    return masked
+        is_login = named in _LOGIN_FLAGS and isinstance(word, str) and ":" in word
+        yield (
+            word,
+            bool(named) and isinstance(word, str) and (is_login or (is_secret_name(named) and _fits(named, word))),
+        )
+        named = word.lstrip("-") if isinstance(word, str) and word.startswith("-") and "=" not in word else ""
+
+
+_LOGIN_FLAGS = frozenset({"u", "user", "proxy-user"})
+"""Flags that take `user:password`, as curl's do."""
 
 
 # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -505,8 +666,8 @@ def secret_paths(settings: Any) -> list[str]:
 _GONE: Any = object()
 _FREE = frozenset({"params", "extra_body", "data_files"})
 """Settings whose structure is not ours: what looks drawn at random in them is taken for a key."""
-_PROSE = frozenset({"system_prompt", "prompt_template", "responses", "response", "pattern", "stop", "notes"})
-"""Settings that are text for a model or a person, and are kept as they are: what they show is no setting."""
+_PROSE = frozenset({"system_prompt", "prompt_template", "responses", "response", "pattern", "stop"})
+"""Settings that are text for a model, and are kept as they are: what they show is no setting."""
 
 
 class _Place(NamedTuple):
@@ -518,29 +679,58 @@ class _Place(NamedTuple):
     """Where the structure is not ours."""
     prose: bool = False
     name: str = ""
-    """Of the setting, or of the section."""
-    path: bool = False
-    """The name of a credential, which takes the path of its file."""
+    """Of the setting, or of the section; of a part of a credential, the name that says so."""
+    header: bool = False
+    """Among headers, whose names say little."""
 
     def under(self, name: object, held: object) -> _Place:
         text = str(name)
         free = self.free or text in _FREE
-        path = not self.secret and _takes_a_path(f"{self.name} {text}")
-        return _Place(_holds(text, held, secret=self.secret), free, not free and text in _PROSE, text, path)
+        is_section = isinstance(held, Mapping | list)
+        if self.secret:
+            secret = text.lower() not in _HARMLESS_OPTIONS
+            return _Place(secret, free, False, self.name if secret else text)
+        header = self.header or (bool(_HEADERS.search(text)) and is_section)
+        secret = text == _STORAGE_OPTIONS or is_secret_name(text) or (header and text.lower() not in _HARMLESS_HEADERS)
+        full = f"{self.name}.{text}" if _takes_a_path(f"{self.name} {text}") else text
+        return _Place(secret, free, not free and text in _PROSE, full, header)
+
+    def holds(self, text: str) -> bool:
+        """Whether a text that stands here is a credential because it stands here."""
+        if not self.secret or not text.strip() or text.startswith("${"):
+            return False
+        if self.header and not is_secret_name(self.name):
+            return not _HARMLESS_VALUE.fullmatch(text) or looks_secret(text)
+        return self.name == _STORAGE_OPTIONS or _fits(self.name, text)
+
+
+_HARMLESS_VALUE = re.compile(r"[a-z]+(?:[ _-][a-z]+)*|[A-Za-z ]{1,24}|[0-9.-]{1,10}|https?://[^\s]+", re.ASCII)
+"""What a header of any name may be told: a plain word, a number or date, an address."""
 
 
 def _kept(value: Any, place: _Place) -> Any:
     if isinstance(value, Mapping):
-        kept = {name: _kept(held, place.under(name, held)) for name, held in value.items()}
+        kept = {name: _kept(held, place.under(name, held)) for name, held in value.items() if not _is_key(name)}
         return {name: held for name, held in kept.items() if held is not _GONE}
     if isinstance(value, list | tuple):
-        items = [_kept(item, place) for item in value]
+        items = [_kept(item, at) for item, at in _items(value, place)]
         return _GONE if any(item is _GONE for item in items) else items
     if not _is_secret_value(value, place):
         return value
     if place.secret or place.free or not isinstance(value, str):
         return _GONE
     return _without_secret_query(value)
+
+
+def _is_key(name: object) -> bool:
+    """Whether the name itself is a credential, as in `{sk-…: alice}`."""
+    return isinstance(name, str) and (looks_secret(name) or _is_random(name))
+
+
+def _items(items: Iterable[Any], place: _Place) -> Iterator[tuple[Any, _Place]]:
+    """The items of a list, each with its place; behind the flag of a credential it is that of a credential."""
+    for item, hidden in _behind_flags(items):
+        yield item, place._replace(secret=True, name="password") if hidden and not place.secret else place
 
 
 def _without_secret_query(address: str) -> Any:
@@ -551,31 +741,38 @@ def _without_secret_query(address: str) -> Any:
         shown = urlunsplit(parts._replace(query=urlencode(kept), fragment=""))
     except ValueError:
         return _GONE
-    return shown if parts.scheme and not looks_secret(shown) else _GONE
+    return shown if parts.scheme and not _is_secret_value(shown, _Place()) else _GONE
 
 
 def _secrets_in(value: Any, place: _Place = _Place(), path: str = "") -> Iterator[_Found]:  # noqa: B008 - a tuple
     if isinstance(value, Mapping):
         for name, held in value.items():
-            yield from _secrets_in(held, place.under(name, held), f"{path}.{name}" if path else str(name))
+            at = f"{path}.{name}" if path else str(name)
+            if _is_key(name):
+                yield _Found(mask(path) or MASK, [str(name)])
+            yield from _secrets_in(held, place.under(name, held), at)
     elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _secrets_in(item, place, path)
+        for item, at_item in _items(value, place):
+            yield from _secrets_in(item, at_item, path)
     elif _is_secret_value(value, place):
         text = _plain(value)
-        whole = place.secret or (place.free and _is_random(text))
-        yield _Found(path, [text] if whole else _shaped_values(text))
+        whole = place.holds(text) or (place.free and _is_random(text))
+        yield _Found(path, [text, *_bearer_value(text)] if whole else _values_in(text))
 
 
-def _holds(name: str, held: object, *, secret: bool) -> bool:
-    """Whether what stands under `name` is a credential: by its name, that of a part above it, or as a header."""
-    if secret:
-        return name.lower() not in _HARMLESS_HEADERS | _HARMLESS_OPTIONS
-    return (
-        name == _STORAGE_OPTIONS
-        or is_secret_name(name)
-        or (bool(_HEADERS.search(name)) and isinstance(held, Mapping | list))
-    )
+def _bearer_value(text: str) -> list[str]:
+    """What follows the scheme of a header's value: `Bearer X`."""
+    scheme, blank, value = text.partition(" ")
+    return [value] if blank and scheme.isalpha() else _values_in(text)
+
+
+def _values_in(text: str) -> list[str]:
+    """The credentials in a setting's text, by their shape and by the names before them."""
+    return _shaped_values(text) + [one.value for one in _assignments(text) if _is_assigned(one)]
+
+
+def _is_assigned(one: _Assigned) -> bool:
+    return not (one.may_be_prose or _is_harmless(one.value))
 
 
 def _plain(value: Any) -> str:
@@ -592,10 +789,9 @@ def _is_secret_value(value: Any, place: _Place) -> bool:
     if isinstance(value, int):
         return place.secret and abs(value) >= _LEAST_SECRET_NUMBER
     text = _plain(value)
-    if place.secret and not (place.path and _is_path(text)):
-        return bool(text.strip()) and not text.startswith("${")
     return (
-        looks_secret(text)
+        place.holds(text)
         or (place.free and _is_random(text))
-        or (len(text) >= _SHORTEST_IN_DATA and blot(text) != text)
+        or _values_in(text) != []
+        or any(known in text for known in _known.values if _is_unlikely_by_chance(known) and not _is_placeholder(known))
     )

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from reward_kit.errors import ConfigError, RewardError, boundary
 from reward_kit.models import EvaluateResult, Message, Rollout
-from reward_kit.redaction import is_secret_name, remember
+from reward_kit.redaction import is_secret_name, sent
 from reward_kit.reward_names import load_reward, reward_path
 from reward_kit.typed_interface import (
     BelowFolder,
@@ -219,7 +219,7 @@ class RewardCall:
         marks = marks_of(func)
         for name in marks.operators & self.params.keys():
             if is_secret_name(name) and isinstance(self.params[name], str):
-                remember(self.params[name])
+                sent(self.params[name])
         self._operators = marks.operators - self.params.keys()
         self._below: dict[str, BelowFolder] = {n: mark for n, mark in marks.below.items() if n not in self.params}
         self._not_columns = NOT_COLUMNS | self._hidden | self._named.intersection(RESOURCES) | self.params.keys()

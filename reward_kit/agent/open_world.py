@@ -15,6 +15,7 @@ from reward_kit.agent.environment import Answer, Environment, World, may_block
 from reward_kit.config_models import AgentConfig
 from reward_kit.errors import EnvironmentFailure, ItemError, boundary
 from reward_kit.models import Message, Sample
+from reward_kit.redaction import echoes
 from reward_kit.utils import exact_json
 
 __all__ = ["as_answer", "ask_world", "facts_of", "open_world"]
@@ -71,6 +72,8 @@ async def facts_of(world: World, config: AgentConfig) -> dict[str, Any]:
         raise EnvironmentFailure(
             f"The world's facts cannot be written as JSON ({error}). Return plain data from `facts`.", retryable=False
         ) from error
+    if echoes(text):
+        raise EnvironmentFailure(_HOLDS_KEY.format("facts"), retryable=False)
     if not isinstance(facts, dict) or len(text) > _LARGEST_FACTS:
         raise EnvironmentFailure(
             f"The world's facts are {'too large' if isinstance(facts, dict) else f'a {type(facts).__name__}'}. "
@@ -81,7 +84,21 @@ async def facts_of(world: World, config: AgentConfig) -> dict[str, Any]:
     return plain
 
 
+_HOLDS_KEY = (
+    "The world's {} hold a credential that it was given, or that was sent to a server. Nothing of them is kept, shown "
+    "to the model or judged. Correct the world or its server, so that it tells nobody."
+)
+
+
 def as_answer(value: Any) -> Answer:
+    """What a world returned, as an answer. One that holds a credential which was sent is a failure of the world."""
+    answer = _as_answer(value)
+    if answer.messages and echoes(repr(answer.messages).encode(errors="surrogatepass")):
+        raise EnvironmentFailure(_HOLDS_KEY.format("messages"), retryable=False)
+    return answer
+
+
+def _as_answer(value: Any) -> Answer:
     """What a world returned, as an answer: messages alone, or a text that a user says, are enough."""
     if isinstance(value, Answer):
         if value.reward is not None and not isfinite(value.reward):

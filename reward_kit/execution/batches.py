@@ -41,7 +41,7 @@ from reward_kit.execution.owed import Ledger, Work, Workload
 from reward_kit.execution.stages import Stop, run_stage_tasks
 from reward_kit.generation.batch.answers import AnswerIndex, FetchedAnswers, ids_in
 from reward_kit.generation.batch.choose import BatchModel, batch_model, batch_price, open_provider
-from reward_kit.generation.batch.lines import AnswerLines, FileFill, RequestLines, custom_id, is_final
+from reward_kit.generation.batch.lines import AnswerLines, FileFill, RequestLines, custom_id, is_final, without_keys
 from reward_kit.generation.batch.provider import BatchLabel, BatchLimits, BatchProvider, BatchState, Found, Sought
 from reward_kit.generation.batch.rest import NotThere
 from reward_kit.generation.budget import Budget, known_price
@@ -52,7 +52,7 @@ from reward_kit.generation.prices import cost_of
 from reward_kit.generation.stack import ModelStack
 from reward_kit.generation.tokens import most_usage
 from reward_kit.generation.wire import Prompt, settings_of
-from reward_kit.redaction import blot_bytes, mask
+from reward_kit.redaction import mask
 from reward_kit.storage.batch_journal import BatchJournal, Part
 from reward_kit.storage.files import Draft
 from reward_kit.storage.run_directory import RunDirectory
@@ -734,7 +734,7 @@ class _PartWriter:
 
 
 class _Spool:
-    """A file that comes in pieces, and takes its place only when it is whole. Credentials are blotted out."""
+    """A file that comes in pieces, and takes its place only when it is whole. Answers that hold a key stay out."""
 
     def __init__(self, path: Path) -> None:
         self._draft = Draft(path, make_folder=True)
@@ -749,7 +749,7 @@ class _Spool:
         self._draft.discard()
 
     def write(self, piece: bytes) -> None:
-        """Take a piece. Whole lines are written: what is to be blotted out must not lie across two pieces."""
+        """Take a piece. Whole lines are written: a key must not lie across two pieces."""
         lines, newline, rest = piece.rpartition(b"\n")
         if not newline:
             self._rest += piece
@@ -765,7 +765,7 @@ class _Spool:
         return {"name": self._draft.target.name, "size": self._size, "sha256": self._digest.hexdigest()}
 
     def _write(self, lines: bytes) -> None:
-        lines = blot_bytes(lines)
+        lines = without_keys(lines)
         self._draft.write(lines)
         self._digest.update(lines)
         self._size += len(lines)

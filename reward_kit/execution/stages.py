@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from reward_kit.datasets import content_digest
-from reward_kit.errors import RewardKitError
+from reward_kit.errors import RewardError, RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.execution.first_verdicts import FirstVerdicts
 from reward_kit.execution.owed import Work
@@ -24,7 +24,8 @@ from reward_kit.execution.result import RunStatus
 from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
 from reward_kit.generation.usage import summed
-from reward_kit.models import EvaluateResult, Record, Rollout, Verdict
+from reward_kit.models import EvaluateResult, Failure, Record, Rollout, Verdict
+from reward_kit.redaction import blot_keys, echoes
 from reward_kit.scoring.failure_log import FailureLog
 from reward_kit.scoring.scorers import Scorer
 from reward_kit.scoring.step_rewards import StepRewards
@@ -261,9 +262,19 @@ async def score(
 
 def record_of(rollout: Rollout, verdict: Verdict) -> Record:
     """The rollout with what was said of it."""
-    if isinstance(verdict, EvaluateResult):
-        return _judged(rollout=rollout, result=verdict)
-    return _failed(rollout=rollout, failure=verdict)
+    if not isinstance(verdict, EvaluateResult):
+        return _failed(rollout=rollout, failure=verdict)
+    if (said := blot_keys(verdict.reason or "")) != (verdict.reason or ""):
+        verdict = verdict.model_copy(update={"reason": said})  # a message, here and in the file alike
+    if echoes(repr(verdict).encode(errors="surrogatepass")):
+        return _failed(rollout=rollout, failure=Failure.of(RewardError(_TELLS_KEY), "score"))
+    return _judged(rollout=rollout, result=verdict)
+
+
+_TELLS_KEY = (
+    "The verdict holds a credential that this process sent, or gave to the reward, in its metrics or steps. "
+    "Nothing of it is kept. Correct the reward, so that it tells nobody."
+)
 
 
 _judged, _failed = trusted(Record), trusted(Record)

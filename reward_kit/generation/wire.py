@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from reward_kit.config_models import Sampling
-from reward_kit.errors import BadRequestError, ConfigError, GenerationError, ProviderError
+from reward_kit.errors import BadRequestError, ConfigError, GenerationError, KeyInAnswerError, ProviderError
 from reward_kit.generation.usage import usage_of
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Tokens
-from reward_kit.redaction import mask
+from reward_kit.redaction import echoes, mask
 from reward_kit.utils import exact_json
 from reward_kit.utils.trusted import text_message, trusted
 
@@ -24,6 +24,7 @@ __all__ = [
     "Prompt",
     "derived_seed",
     "encode",
+    "holding_key",
     "read_completions",
     "read_json",
     "readable",
@@ -137,6 +138,22 @@ def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, late
     if not completions:
         raise _no_answer(choices[0])
     return completions
+
+
+def holding_key(completion: Completion, what: str) -> KeyInAnswerError | None:
+    """The error of an answer that holds a credential which was sent, and where it holds it."""
+    message = completion.message
+    parts = {
+        "its text": message.content, "its reasoning": message.reasoning_content, "a tool call": message.tool_calls,
+        "a function call": message.function_call, "its metadata": (message, completion.finish_reason, completion.model),
+    }  # fmt: skip
+    where = next((name for name, part in parts.items() if echoes(repr(part).encode(errors="surrogatepass"))), None)
+    if where is None:
+        return None
+    return KeyInAnswerError(
+        f"{what} holds a key that was sent with a request, in {where}. Nothing of it is kept or judged, and it is not "
+        "asked for again. Ask whoever runs the endpoint to mend that, then run with `--retry-failed`."
+    )
 
 
 def _tokens(choice: dict[str, Any], reply: dict[str, Any]) -> Tokens | None:

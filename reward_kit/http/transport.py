@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from reward_kit.errors import AuthError, ConfigError, EndpointError, ProviderError, RewardKitError
-from reward_kit.redaction import blot_bytes, mask, remember, remember_settings
+from reward_kit.redaction import is_secret_name, looks_secret, mask, remember, remember_settings, secret_values, sent
 from reward_kit.utils.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from reward_kit.http.exchange import Exchange, Reply
 
-__all__ = ["CHAT_ROUTE", "KeyHeader", "Transport", "proxy_for"]
+__all__ = ["CHAT_ROUTE", "KeyHeader", "Transport", "note_sent", "proxy_for"]
 
 _log = logging.getLogger(__name__)
 
@@ -86,9 +86,7 @@ class Transport:
             self._deadlines.end(task)
         self._answered = True
         self._refused_in_a_row = 0
-        # Here, before anybody reads it: an endpoint that echoes the key puts it into no answer, cache, file or message.
-        data = blot_bytes(reply.data)
-        return reply if data is reply.data else reply._replace(data=data)
+        return reply
 
     async def get(self, route: str, seconds: float) -> Reply:
         """What the endpoint answers at another route, on a connection of its own."""
@@ -97,6 +95,7 @@ class Transport:
         from reward_kit.http.exchange import FAULTS, HttpSession
 
         url = _url(self.api_base, route)
+        note_sent(self._headers, url)
         session = HttpSession(headers=self._headers, proxy=proxy_for(url), max_reply=_MOST_TOLD)
         try:
             async with asyncio.timeout(seconds):
@@ -148,6 +147,7 @@ class Transport:
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._timeout)
         self._exchange = self._raw_exchange() or self._session_exchange()
+        note_sent(self._headers, self.url)
         return self._exchange
 
     def _raw_exchange(self) -> Exchange | None:
@@ -217,6 +217,13 @@ def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
             )
     remember_settings({"headers": dict(headers)})
     return headers
+
+
+def note_sent(headers: Mapping[str, str], url: str = "") -> None:
+    """Take note of the credentials in a request: those in its headers, and in its address."""
+    named = {name: value for name, value in headers.items() if is_secret_name(name) or looks_secret(value)}
+    for value in secret_values({"headers": named, "url": url}):
+        sent(value)
 
 
 def _sendable(api_key: str) -> str:

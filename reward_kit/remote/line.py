@@ -34,7 +34,7 @@ from reward_kit.http.limits import RequestLimits
 from reward_kit.http.retry import Timing, retry_after, with_retries
 from reward_kit.http.transport import proxy_for
 from reward_kit.models import EvaluateResult
-from reward_kit.redaction import blot_bytes, mask
+from reward_kit.redaction import mask
 from reward_kit.remote.protocol import (
     BATCH_SUFFIX,
     ROUTE,
@@ -327,7 +327,7 @@ class Line:
         session, headers = self._open(), await self._headers(method, url, data)
         try:
             async with asyncio.timeout(self._settings.timeout):
-                reply = await session.request(method, URL(url, encoded=True), data or None, headers)
+                return await session.request(method, URL(url, encoded=True), data or None, headers)
         except (
             aiohttp.ClientConnectorCertificateError,
             aiohttp.ClientConnectorSSLError,
@@ -353,8 +353,6 @@ class Line:
             raise ProviderError(
                 f"The reward at {self._shown!r} broke off its answer: {mask(repr(error))}. {self._why_broken()}"
             ) from None
-        blotted = blot_bytes(reply.data)  # an endpoint that echoes the key puts it into no message or file
-        return reply if blotted is reply.data else reply._replace(data=blotted)
 
     def _why_broken(self) -> str:
         if self._url.startswith("https:") and self._settings.client_cert_file is None and not self._answered:

@@ -24,7 +24,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 from reward_kit.auth import get_fireworks_api_key, is_loopback, is_private_host, resolve_endpoint_key
 from reward_kit.config_models import RemoteRewardConfig
 from reward_kit.errors import AuthError, ConfigError, MissingExtraError
-from reward_kit.redaction import mask, remember
+from reward_kit.http.transport import note_sent
+from reward_kit.redaction import mask, remember, sent
 
 __all__ = ["SignIn", "sign_in_for", "tls_for"]
 
@@ -94,6 +95,7 @@ class _ByHeaders:
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self._headers = headers
+        note_sent(headers)
 
     async def headers(self, method: str, url: str, data: bytes) -> Mapping[str, str]:
         return self._headers
@@ -116,7 +118,7 @@ class _ByGoogle:
         async with self._fetching:  # many requests begin at once, and one token serves them all
             if time.time() > self._until - _RENEWED_BEFORE:
                 self._token = await asyncio.to_thread(_google_token, self._audience)
-                remember(self._token)
+                sent(self._token)
                 self._until = _end_of(self._token)
         return {**self._beside, "Authorization": f"Bearer {self._token}"}
 
@@ -217,7 +219,7 @@ class _ByAws:
         except BotoCoreError as error:
             raise AuthError(f"The AWS credentials cannot be read: {mask(str(error))}. Sign in again.") from None
         remember(frozen.secret_key)
-        remember(frozen.token)
+        sent(frozen.token)
         request = AWSRequest(method, url, headers=dict(self._beside), data=data)
         SigV4Auth(frozen, self._service, self._region).add_auth(request)
         return dict(request.headers.items())

@@ -22,7 +22,6 @@ import orjson
 
 from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
-from reward_kit.redaction import blot_bytes
 from reward_kit.storage.files import GrowingFile
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line
@@ -147,7 +146,7 @@ class BatchJournal:
         fields |= ({} if part is None else {"part": part}) | facts
         if self._file is None:
             raise AssertionError("a file that is only read was opened")
-        self._file.append(sealed_line(blot_bytes(orjson.dumps(fields)) + b"\n"))
+        self._file.append(sealed_line(orjson.dumps(fields) + b"\n"))
         self._take(fields)
 
     def close(self) -> None:

@@ -15,7 +15,6 @@ from orjson import dumps
 from pydantic_core import PydanticSerializationError
 
 from reward_kit.models import SCHEMA_VERSION, EvaluateResult, Record, Rollout, Sample
-from reward_kit.redaction import blot_bytes, is_clean
 from reward_kit.storage.journal_lines import Entry, Line
 from reward_kit.storage.row_json import as_plain, forgiving_json
 from reward_kit.storage.tables import (
@@ -142,7 +141,7 @@ def _rollout_line(rollout: Rollout, text: _SampleText) -> Line:
         fields |= episode_columns(rollout) | {"facts": values["facts"], "branch": values["branch"]}
     if None in fields.values():
         fields = {name: held for name, held in fields.items() if held is not None}
-    own, status = blot_bytes(dumps(fields, as_plain)[1:]), status_of(failure).encode()
+    own, status = dumps(fields, as_plain)[1:], status_of(failure).encode()
     pieces = (text.index_from, index, text.index_to, status, _number(values["cost"]), text.whole, own)
     return text.position, index, _ROLLOUT % pieces
 
@@ -150,22 +149,17 @@ def _rollout_line(rollout: Rollout, text: _SampleText) -> Line:
 def _any_rollout(rollout: Rollout) -> bytes:
     """The rollout as JSON, whatever it holds."""
     try:
-        return blot_bytes(rollout.__pydantic_serializer__.to_json(rollout, exclude=_IN_THE_HEAD, exclude_none=True))
+        return rollout.__pydantic_serializer__.to_json(rollout, exclude=_IN_THE_HEAD, exclude_none=True)
     except PydanticSerializationError:  # text that is not valid Unicode
-        return blot_bytes(forgiving_json(rollout.model_dump(exclude=_IN_THE_HEAD, exclude_none=True)))
+        return forgiving_json(rollout.model_dump(exclude=_IN_THE_HEAD, exclude_none=True))
 
 
 def _judged_line(rollout: Rollout, text: _SampleText, verdict: EvaluateResult) -> Line:
     """The columns of `result_row`, put together from pieces."""
     values, result = rollout.__dict__, verdict.__dict__
     index, turns, usage = values["response_index"], values["turns"], values["usage"]
-    own = [
-        dumps([set_fields(turn) for turn in turns], as_plain)[1:-1], dumps(answer_of(turns)),
-        dumps(result["reason"]), dumps(metrics_of(verdict)) if result["metrics"] else b"{}",
-    ]  # fmt: skip
-    if not is_clean(b"\n".join(own)):
-        own = [blot_bytes(piece) for piece in own]
-    answered, answer, reason, metrics = own
+    answered, answer = dumps([set_fields(turn) for turn in turns], as_plain)[1:-1], dumps(answer_of(turns))
+    reason, metrics = dumps(result["reason"]), dumps(metrics_of(verdict)) if result["metrics"] else b"{}"
     line = _JUDGED % (
         text.index_from, index, text.index_to, _number(values["cost"]), text.prompt,
         text.between if turns else b"", answered, answer, text.truth, dumps(result["score"]), reason, metrics,

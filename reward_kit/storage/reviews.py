@@ -19,7 +19,6 @@ import orjson
 
 from reward_kit.errors import StorageError
 from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
-from reward_kit.redaction import blot_bytes
 from reward_kit.storage.files import GrowingFile
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line
@@ -110,7 +109,7 @@ def _line(review: Review) -> bytes:
     except TypeError:  # text that is not valid Unicode
         plain = {name: _valid(value) if isinstance(value, str) else value for name, value in values.items()}
         written = orjson.dumps(plain)
-    return sealed_line(blot_bytes(written) + b"\n")
+    return sealed_line(written + b"\n")
 
 
 def _valid(text: str) -> str:

@@ -28,7 +28,6 @@ import orjson
 
 from reward_kit._version import __version__
 from reward_kit.errors import StorageError
-from reward_kit.redaction import blot_bytes
 from reward_kit.storage.batch_journal import BATCHES, BatchJournal
 from reward_kit.storage.files import Draft
 from reward_kit.storage.git_revision import GitRevision
@@ -335,11 +334,11 @@ class RunDirectory:
         if left_out:
             remark += f"# On the command line: {left_out[0]}=… In a file, by a variable: ${{oc.env:MY_VARIABLE}}\n"
         text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
-        self.write("config.yaml", sealed_text(blot_bytes((remark + text).encode())))
+        self.write("config.yaml", sealed_text((remark + text).encode()))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Write `summary.json`, without credentials and with a checksum."""
-        self.write("summary.json", sealed_document(_without_credentials(dict(summary))))
+        """Write `summary.json`, with a checksum."""
+        self.write("summary.json", sealed_document(dict(summary)))
 
     def read_summary(self) -> dict[str, Any] | None:
         """The figures of the last time the run was finished, if they can be read: they can be made again."""
@@ -353,7 +352,7 @@ class RunDirectory:
         made_by = self._manifest.setdefault("made_by", _provenance())
         if self._revision is not None:
             made_by["git"] = self._revision.answer()
-        self.write("manifest.json", sealed_document(_without_credentials(self._manifest)))
+        self.write("manifest.json", sealed_document(self._manifest))
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file of the directory atomically."""
@@ -515,13 +514,6 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterato
 def _short(value: object, limit: int = 60) -> str:
     text = repr(value)
     return text if len(text) <= limit else f"{text[:limit]}…"
-
-
-def _without_credentials(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields without any known credential. Before they are sealed: the checksum is of what is written."""
-    written = orjson.dumps(fields, option=orjson.OPT_NON_STR_KEYS)
-    blotted = blot_bytes(written)
-    return fields if blotted == written else orjson.loads(blotted)
 
 
 def _provenance() -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from reward_kit.answers.command import extract_command
 from reward_kit.models import Failure, Record, Rollout, StepOutput, Verdict
-from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.tables import head_of
@@ -57,7 +56,7 @@ def command_row(rollout: Rollout) -> dict[str, Any]:
 
 def command_line(row: dict[str, Any]) -> bytes:
     """Such columns as a line of `commands.jsonl`."""
-    return sealed_line(blot_bytes(json_line(row)))
+    return sealed_line(json_line(row))
 
 
 def shell_result_entry(record: Record, content: str) -> Entry:
@@ -68,7 +67,7 @@ def shell_result_entry(record: Record, content: str) -> Entry:
     if isinstance(rollout, Command) and rollout.no_command is not None and record.failure is None:
         row["error"] = rollout.no_command  # as commands.jsonl has it
     del row["response_index"]  # the head says it
-    return Entry(head_of(rollout, content, record.failure), blot_bytes(json_line(row).removesuffix(b"\n")))
+    return Entry(head_of(rollout, content, record.failure), json_line(row).removesuffix(b"\n"))
 
 
 def extra_columns(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 
 from reward_kit.errors import StorageError
 from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout, Sample, Step, Usage, Verdict
-from reward_kit.redaction import blot_bytes
 from reward_kit.storage.journal_lines import Entry, Head, Status, position_in
 from reward_kit.storage.row_json import forgiving_json, plain_json
 from reward_kit.storage.vocabularies import RUN
@@ -89,7 +88,7 @@ def entry_of(record: Record, content: str, row: dict[str, Any]) -> Entry:
         body = plain_json(row)
     except TypeError:
         body = forgiving_json(row)
-    return Entry(head_of(record.rollout, content, record.failure), blot_bytes(body))
+    return Entry(head_of(record.rollout, content, record.failure), body)
 
 
 def verdict_columns(verdict: Verdict) -> dict[str, Any]:

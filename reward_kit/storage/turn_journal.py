@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, Self, cast
 
 from reward_kit.models import SCHEMA_VERSION
-from reward_kit.redaction import blot_bytes
 from reward_kit.storage.files import GrowingFile
 from reward_kit.storage.row_json import forgiving_json, plain_json
 from reward_kit.utils import exact_json
@@ -211,5 +210,5 @@ def turn_line(sample_id: str, draw: int, turn: int, what: bytes, fields: Mapping
         body = plain_json(dict(fields))
     except TypeError:
         body = forgiving_json(dict(fields))
-    head = (SCHEMA_VERSION, exact_json.dumps(sample_id), draw, turn, what, blot_bytes(body))
+    head = (SCHEMA_VERSION, exact_json.dumps(sample_id), draw, turn, what, body)
     return sealed_line(b'{"schema":%d,"id":%b,"response_index":%d,"turn":%d,"%b":%b}\n' % head)

@@ -50,6 +50,9 @@ class _Echo(BaseHTTPRequestHandler):
         body: dict[str, Any] = {"choices": [{"message": message, "finish_reason": "stop"}]}
         if self.mode == "choice":
             body = {"choices": [{"message": message, "error": {"message": echo}}]}
+        elif self.mode == "quiet":
+            status, headers = 200, {"Content-Type": "application/json"}
+            body = {"choices": [{"message": {"role": "assistant", "content": "four"}, "finish_reason": "stop"}]}
         elif self.mode == "redirect":
             status, headers["Location"] = 302, f"http://elsewhere/?api_key={key}"
         elif self.mode.isdigit():
@@ -190,7 +193,8 @@ def test_an_endpoint_that_echoes_the_key_puts_it_nowhere(
     assert not leaks(home, said)
     if mode != "answer":
         return
-    assert said.code == 0
+    assert said.code == 1
+    assert "holds a key that was sent" in said.err
     for command in (
         ["inspect", "out"], ["inspect", "out", "--query", "1"], ["inspect", "out", "--format", "json"],
         ["export", "out", "--to", "sft", "-o", "sft.jsonl"], ["export", "out", "--to", "kto", "-o", "kto.parquet"],
@@ -214,12 +218,12 @@ def test_a_reward_that_tells_its_token_tells_nobody(home: Path, call: Call) -> N
 
 def test_sweep_directories_are_not_named_after_keys(home: Path, call: Call) -> None:
     (home / "run.yaml").write_text(yaml.safe_dump(settings()))
-    said = call("run", "run.yaml", "-m", f"generation.api_key={PLANTED},{KEY[:7]}other", "generation.n=1,2")
+    said = call("run", "run.yaml", "-m", f"generation.api_key={PLANTED},{KEY[:7]}-another-1", "generation.n=1,2")
     assert said.code == 0, said.err
-    assert not leaks(home, said, PLANTED, f"{KEY[:7]}other")
+    assert not leaks(home, said, PLANTED, f"{KEY[:7]}-another-1")
     assert len(list((home / "out").iterdir())) == 4
-    said = call("run", "run.yaml", "-m", f"reward.params.token={PLANTED},{KEY[:7]}other")
-    assert not leaks(home, said, PLANTED, f"{KEY[:7]}other")
+    said = call("run", "run.yaml", "-m", f"reward.params.token={PLANTED},{KEY[:7]}-another-1")
+    assert not leaks(home, said, PLANTED, f"{KEY[:7]}-another-1")
 
 
 def test_flags_of_the_other_commands(home: Path, call: Call, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +294,10 @@ def test_what_a_reward_prints_is_kept_and_shown_without_its_token(home: Path, ca
     assert leaks(home, said) == []
 
 
-def test_a_key_is_on_no_command_line_of_a_worker(home: Path, call: Call, endpoint: str) -> None:
+def test_a_key_is_on_no_command_line_of_a_worker(
+    home: Path, call: Call, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Echo, "mode", "quiet")
     (home / "reward.py").write_text(
         "from pathlib import Path\n\ndef judge(messages, token, **kwargs):\n"
         "    return {'score': 1.0, 'reason': Path('/proc/self/cmdline').read_text().replace(chr(0), ' ')}\n"

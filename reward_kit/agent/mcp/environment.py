@@ -42,6 +42,7 @@ from reward_kit.agent.tools import Tool, ToolError
 from reward_kit.config_models import validated
 from reward_kit.errors import AuthError, ConfigError, SandboxError
 from reward_kit.models import Message, Sample
+from reward_kit.redaction import secret_values, sent
 from reward_kit.sandbox.choose import choose_backend
 from reward_kit.sandbox.contract import Limits, SandboxBackend, SandboxSpec
 
@@ -64,6 +65,7 @@ class McpEnvironment(Environment):
     async def open(self, sample: Sample) -> McpWorld:
         """A world with a server of its own, prepared as the settings say."""
         if self._servers is None:
+            note_sent(self.settings)
             self._servers = _servers(self.settings)
         kind = DeterministicMcpWorld if self.settings.deterministic else McpWorld
         async with contextlib.AsyncExitStack() as held:
@@ -78,6 +80,15 @@ class McpEnvironment(Environment):
         servers, self._servers = self._servers, None
         if servers is not None:
             await servers.close()
+
+
+def note_sent(settings: McpSettings) -> None:
+    """Take note of the credentials that the server is given: what it repeats of them is a failure of the world."""
+    given = settings.model_dump(include={"command", "url", "headers"}) | {
+        "env": settings.variables, "key": {**_key(settings)}.get("Authorization")
+    }  # fmt: skip
+    for value in secret_values({"params": given}):
+        sent(value)
 
 
 # ── one world ────────────────────────────────────────────────────────────────────────────────────────────────────────

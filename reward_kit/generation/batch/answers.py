@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from reward_kit.config_models import Price, Sampling
-from reward_kit.errors import BadRequestError, GenerationError, ProviderError, RewardKitError
-from reward_kit.generation.batch.lines import AnswerLines, RequestLines, custom_id, id_in, is_answered
+from reward_kit.errors import BadRequestError, GenerationError, KeyInAnswerError, ProviderError, RewardKitError
+from reward_kit.generation.batch.lines import AnswerLines, RequestLines, custom_id, id_in, is_answered, used_in
 from reward_kit.generation.budget import Budget
 from reward_kit.generation.cache.responses import RequestKeys, ResponseCache, draw_key
 from reward_kit.generation.prices import cost_of
@@ -176,6 +176,10 @@ class FetchedAnswers:
         if line is not None:
             try:
                 completion = self._answers.read(line)
+            except KeyInAnswerError as error:
+                return self._spent(
+                    Failure.of(error, "generate"), used_in(line) or most_usage(messages, tools, sampling, 1)
+                )
             except GenerationError as error:
                 failure, spent = error, self._answers.used(line)
             except RewardKitError as error:  # a key or a quota, at the time: it may pass

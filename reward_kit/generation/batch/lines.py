@@ -17,15 +17,27 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from reward_kit.errors import GenerationError, ProviderError, RateLimitError, RewardKitError
+from reward_kit.errors import GenerationError, KeyInAnswerError, ProviderError, RateLimitError, RewardKitError
 from reward_kit.generation.batch.provider import BatchLimits, LineShape
 from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.generation.http.refusals import SentRequest, error_in_answer, is_unread, read_complaint, refusal
 from reward_kit.generation.usage import usage_of
 from reward_kit.generation.wire import Prompt, encode, read_completions, read_json
 from reward_kit.models import Completion, Usage
+from reward_kit.redaction import echoes
 
-__all__ = ["AnswerLines", "FileFill", "RequestLine", "RequestLines", "custom_id", "id_in", "is_answered", "is_final"]
+__all__ = [
+    "AnswerLines",
+    "FileFill",
+    "RequestLine",
+    "RequestLines",
+    "custom_id",
+    "id_in",
+    "is_answered",
+    "is_final",
+    "used_in",
+    "without_keys",
+]
 
 _SHOWN_AS_IT_IS = re.compile(r"[A-Za-z0-9._:-]{1,40}")
 _CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"')
@@ -52,6 +64,39 @@ def id_in(line: bytes) -> bytes | None:
     if found is None:
         return None
     return found[1] if b"\\" not in found[1] else orjson.loads(b'"%b"' % found[1]).encode()
+
+
+def without_keys(lines: bytes) -> bytes:
+    """Whole lines of answers; in the place of one that holds a key which was sent, one that says so."""
+    if not echoes(lines):
+        return lines
+    return b"".join(_withheld(line) if echoes(line) else line for line in lines.splitlines(keepends=True))
+
+
+def _withheld(line: bytes) -> bytes:
+    """What is kept of an answer that holds a key: whose it is, and what it used."""
+    try:
+        body = _response(read_json(line))[1]
+        usage = body.get("usage") if isinstance(body, dict) else None
+    except ProviderError:
+        usage = None
+    name = id_in(line) or b""
+    kept = {"custom_id": name.decode(errors="replace"), "error": {"code": _HOLDS_KEY, "usage": usage}}
+    written = orjson.dumps(kept) + b"\n"
+    return b"{}\n" if echoes(written) else written
+
+
+def used_in(line: bytes) -> Usage | None:
+    """What an answer used of which nothing else was kept."""
+    error = read_json(line).get("error")
+    return usage_of(error.get("usage")) if isinstance(error, dict) and error.get("code") == _HOLDS_KEY else None
+
+
+_HOLDS_KEY = "holds_key_that_was_sent"
+_KEY_WAS_HELD = (
+    "The answer held a key that was sent with a request. Nothing of it is kept or judged, and it is not asked for "
+    "again. Ask whoever runs the endpoint to mend that."
+)
 
 
 def is_answered(line: bytes) -> bool:
@@ -129,6 +174,8 @@ class AnswerLines:
         fields = read_json(line)
         status, body = _response(fields)
         error = fields.get("error")
+        if isinstance(error, dict) and error.get("code") == _HOLDS_KEY:
+            raise KeyInAnswerError(_KEY_WAS_HELD)
         if error:
             raise self._failed(error, status)
         if not isinstance(body, dict):

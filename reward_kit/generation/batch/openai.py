@@ -26,6 +26,7 @@ from reward_kit.generation.batch.provider import (
     Sought,
 )
 from reward_kit.generation.batch.rest import NotThere, Rest
+from reward_kit.redaction import mask
 
 __all__ = ["OpenAIBatches"]
 
@@ -195,7 +196,7 @@ def _state(batch: dict[str, Any]) -> BatchState:
     end = _ENDS.get(status)
     if end == "failed" and any(error.get("code") in _NO_ROOM for error in errors):
         end = "declined"
-    words = "; ".join(str(error.get("message") or error.get("code")) for error in errors[:3])
+    words = mask("; ".join(str(error.get("message") or error.get("code")) for error in errors[:3]))
     outputs = (batch.get("output_file_id"), batch.get("error_file_id"))
     return BatchState(
         id=_id(batch),

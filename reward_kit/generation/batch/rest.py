@@ -22,7 +22,7 @@ from reward_kit.generation.http.refusals import SentRequest, read_complaint, ref
 from reward_kit.generation.wire import read_json
 from reward_kit.http.retry import Timing, with_retries
 from reward_kit.http.transport import proxy_for
-from reward_kit.redaction import blot_bytes, mask, remember
+from reward_kit.redaction import mask, remember, sent
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -58,6 +58,7 @@ class Rest:
         self._params = params
         self._timing = timing or Timing()
         remember(api_key)
+        self._api_key = api_key
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._open: ClientSession | None = None
         self.clock_ahead = 0.0
@@ -147,7 +148,7 @@ class Rest:
                     f"{self.shown} answered with more than 64 MB where a few lines were expected. Check "
                     "`generation.api_base`."
                 )
-        return blot_bytes(b"".join(parts))
+        return b"".join(parts)
 
     def _refusal(self, response: ClientResponse, data: bytes) -> RewardKitError:
         complaint = read_complaint(data)
@@ -188,4 +189,5 @@ class Rest:
             from aiohttp import ClientSession, DummyCookieJar
 
             self._open = ClientSession(cookie_jar=DummyCookieJar())
+            sent(self._api_key)
         return self._open

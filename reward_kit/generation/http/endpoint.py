@@ -31,12 +31,12 @@ from reward_kit.generation.http.refusals import (
 )
 from reward_kit.generation.tokens import most_usage
 from reward_kit.generation.usage import counted, usage_of
-from reward_kit.generation.wire import Prompt, encode, read_json
+from reward_kit.generation.wire import Prompt, encode, holding_key, read_json
 from reward_kit.http.limits import RequestLimits
 from reward_kit.http.retry import Timing, with_retries
 from reward_kit.http.transport import CHAT_ROUTE, KeyHeader, Transport
 from reward_kit.models import Completion, Failure, Message, Usage
-from reward_kit.redaction import mask, without_secrets
+from reward_kit.redaction import echoes, mask, without_secrets
 from reward_kit.utils.tasks import together
 
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ class EndpointClient(ABC):
             key_header=key_header,
         )
         self._limits = self._make_limits()
+        self._has_told = False
+        """Whether it was said that the endpoint repeats a key."""
         self._settings_for: Sampling | None = None
         self._settings: dict[str, Any] = {}
 
@@ -243,14 +245,13 @@ class EndpointClient(ABC):
             return _after(tries, await self._fetch_together(prompt, draws, refused | {error.name}))
         except GenerationError as error:
             return _failures(error, draws, tries)
-        if tries.used:
-            completions[0] = completions[0].model_copy(update={"retried": tries.used})
+        outcomes = _after(tries, list(completions))
         missing = draws[len(completions) :]
         if not missing:
-            return list(completions)
+            return outcomes
         if self._n_mode == "auto":
             self._learn_most_choices(len(completions), f"{len(completions)} of {len(draws)} answers came back")
-        return [*completions, *await self._fetch(prompt, missing)]
+        return [*outcomes, *await self._fetch(prompt, missing)]
 
     def _learn_most_choices(self, most: int, why: str) -> None:
         if most < self._most_choices:
@@ -259,7 +260,7 @@ class EndpointClient(ABC):
 
     # ── one request ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ask(self, prompt: Prompt, draws: Sequence[int], tries: _Tries) -> list[Completion]:
+    async def _ask(self, prompt: Prompt, draws: Sequence[int], tries: _Tries) -> Sequence[Completion | Failure]:
         """One request, repeated while its failure may pass."""
         params = self._params
         try:
@@ -273,7 +274,7 @@ class EndpointClient(ABC):
             self._transport.check_reachable(1 + params.max_retries)
             raise
 
-    async def _attempt(self, prompt: Prompt, draws: Sequence[int], tries: _Tries) -> list[Completion]:
+    async def _attempt(self, prompt: Prompt, draws: Sequence[int], tries: _Tries) -> Sequence[Completion | Failure]:
         if tries.used:
             await _afford_another(tries)
         body = self.body(prompt, draws)
@@ -298,7 +299,20 @@ class EndpointClient(ABC):
         limits.answered(tokens, usage.prompt_tokens + usage.completion_tokens if usage else None)
         if usage is None or (self._writes and not usage.completion_tokens):
             completions[0] = counted(completions[0], _most(prompt, len(draws)))
+        if echoes(reply.data):
+            return [self._unless_it_tells(each, prompt, draw) for each, draw in zip(completions, draws, strict=False)]
         return completions
+
+    def _unless_it_tells(self, completion: Completion, prompt: Prompt, draw: int) -> Completion | Failure:
+        """The answer, or the failure in its place where it holds a key that was sent. What it used counts."""
+        error = holding_key(completion, f"The answer of {self._shown}")
+        if error is None:
+            return completion
+        if not self._has_told:
+            self._has_told = True
+            _log.warning("Sample %r, answer %d: %s", prompt.sample_id, draw, error)
+        failure = Failure.of(error, "generate")
+        return failure if completion.usage is None else failure.model_copy(update={"spent": [completion.usage]})
 
     def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
         status = reply.status

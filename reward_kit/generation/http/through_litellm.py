@@ -19,7 +19,7 @@ from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ConfigError, ProviderError
 from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.http.retry import Timing
-from reward_kit.redaction import blot_bytes, remember
+from reward_kit.redaction import remember, sent
 from reward_kit.utils import exact_json
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class _Carrier:
 
         if self._litellm is None:
             self._litellm = _imported(self._model)
+            sent(self._given.get("api_key") or _own_key(self._model))
         try:
             async with asyncio.timeout(self._timeout):
                 answer = await self._litellm.acompletion(**exact_json.loads(data), **self._given)
@@ -74,8 +75,8 @@ class _Carrier:
                 f"{self._model} gave no whole answer within {self._timeout:g} s. Raise api_params.timeout."
             ) from None
         except Exception as error:  # noqa: BLE001 - whatever litellm raises stands for a reply
-            return Reply(_status_of(error), _headers_of(error), blot_bytes(_as_error(error)))
-        return Reply(200, {}, blot_bytes(exact_json.dumps(answer.model_dump(exclude_none=True), default=str)))
+            return Reply(_status_of(error), _headers_of(error), _as_error(error))
+        return Reply(200, {}, exact_json.dumps(answer.model_dump(exclude_none=True), default=str))
 
     def check_reachable(self, attempts_per_call: int) -> None:
         """Nothing is known here of connections."""
@@ -103,6 +104,11 @@ def _imported(model: str) -> Any:
             f"litellm knows no provider for {model!r}. Write litellm/PROVIDER/NAME, with a provider of its list."
         ) from None
     return litellm
+
+
+def _own_key(model: str) -> str | None:
+    """The key that litellm finds in the environment for the model's provider."""
+    return os.environ.get(f"{model.partition('/')[0].upper()}_API_KEY")
 
 
 def _status_of(error: Exception) -> int:
