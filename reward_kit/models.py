@@ -45,6 +45,7 @@ __all__ = [
     "ResourceServerConfig",
     "Rollout",
     "Sample",
+    "SentBack",
     "Step",
     "StepOutput",
     "TaskDefinitionModel",
@@ -125,6 +126,19 @@ class _ReadLikeADict(BaseModel):
         return self._fields().items()
 
 
+class SentBack(BaseModel):
+    """What else an endpoint said in a turn, and wants back with later ones: signatures of the model's thoughts, say."""
+
+    model_config = ConfigDict(frozen=True)
+
+    by: str
+    """Which model said it, at which endpoint. Nobody else is sent it."""
+    thoughts: list[str] = Field(default_factory=list)
+    """The names under which `reasoning_content` came."""
+    fields: dict[str, Any] = Field(default_factory=dict)
+    """What is left, at the places where it was."""
+
+
 class Message(_ReadLikeADict):
     """One turn of a conversation, OpenAI-shaped. Its fields can be read as a dict's: `message["content"]`."""
 
@@ -136,9 +150,9 @@ class Message(_ReadLikeADict):
     tool_calls: list[ChatCompletionMessageToolCall] | None = None
     function_call: FunctionCall | None = None
     reasoning_content: str | None = None
-    """What the model thought before it answered, where the endpoint tells it apart. Never sent back to a model."""
-    thinking_blocks: list[dict[str, Any]] | None = None
-    """The same, signed, where a provider wants it back with the results of the tools that the turn calls."""
+    """What the model thought before it answered, where the endpoint tells it apart."""
+    sent_back: SentBack | None = None
+    """What the endpoint said beside all this. It is sent that with later turns, and other endpoints are not."""
 
     @property
     def text(self) -> str:
@@ -147,8 +161,8 @@ class Message(_ReadLikeADict):
             return self.content
         return "".join(str(part.get("text", "")) for part in self.content or [] if part.get("type") == "text")
 
-    def as_request(self) -> dict[str, Any]:
-        """The turn as an endpoint wants it: no empty optional fields, no reasoning."""
+    def as_request(self, to: str | None = None) -> dict[str, Any]:
+        """The turn as an endpoint wants it: no empty optional fields. Who said it itself, `to`, has it as it came."""
         body: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.name is not None:
             body["name"] = self.name
@@ -158,7 +172,21 @@ class Message(_ReadLikeADict):
             body["tool_calls"] = [call.model_dump() for call in self.tool_calls]
         if self.function_call is not None:
             body["function_call"] = self.function_call.model_dump()
-        return body
+        kept = self.sent_back
+        if kept is None or kept.by != to or self.role != "assistant":
+            return body
+        whole: dict[str, Any] = _completed(body | dict.fromkeys(kept.thoughts, self.reasoning_content), kept.fields)
+        return whole
+
+
+def _completed(known: Any, more: Any) -> Any:
+    """What is known, with what is more, at the places where that was."""
+    if isinstance(known, dict) and isinstance(more, dict):
+        return known | {name: _completed(known[name], held) if name in known else held for name, held in more.items()}
+    if isinstance(known, list) and isinstance(more, list):
+        rest = more + [None] * (len(known) - len(more))
+        return [_completed(one, held) for one, held in zip(known, rest, strict=False)]
+    return known
 
 
 # ── what a reward returns ────────────────────────────────────────────────────────────────────────────────────────────

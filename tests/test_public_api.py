@@ -72,7 +72,7 @@ SIGNATURES = {
 }
 
 FIELDS = {
-    "Message": "role content name tool_call_id tool_calls function_call reasoning_content thinking_blocks",
+    "Message": "role content name tool_call_id tool_calls function_call reasoning_content sent_back",
     "MetricResult": "score reason is_score_valid",
     "EvaluateResult": "score is_score_valid reason metrics step_outputs error",
     "StepOutput": "step_index base_reward metrics reason",

@@ -93,6 +93,10 @@ class World:
     draw: int = 0
     """Which of the episodes of its sample this is. Set before the world is started."""
 
+    needs_question: bool = True
+    """Whether the model must have been asked something before its first turn, by the row or by `start`. False where a
+    system prompt and tools are enough, as for an agent that works alone."""
+
     _runner: ToolRunner | None = None
     _tools: list[Tool] | None = None
     _attached: tuple[Attached, ...] = ()

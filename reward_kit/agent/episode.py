@@ -238,7 +238,9 @@ class _Episode:
                 raise self._differs(how)
             self._opening, opening = known, replace(answer_from(known)[0], done=opening.done)
         self._transcript.open(opening)
-        if not opening.done and all(message.role in SYSTEM_ROLES for message in self._transcript.conversation):
+        conversation = self._transcript.conversation
+        asked = any(message.role not in SYSTEM_ROLES for message in conversation)
+        if not (opening.done or asked or (conversation and not world.needs_question)):
             raise EnvironmentFailure(
                 f"Sample {self._sample.id!r} asks nothing, and the world opened the conversation with nothing. Give "
                 "the row a question, or return messages from `start`.",

@@ -15,6 +15,7 @@ __all__ = [
     "answer_from",
     "completion_from",
     "difference",
+    "message_from",
     "messages_from",
     "recording_of_rollout",
     "reply_fields",
@@ -32,7 +33,7 @@ def reply_fields(completion: Completion) -> dict[str, Any]:
 
 def completion_from(fields: Mapping[str, Any]) -> Completion:
     """What the model said, from the journal."""
-    return Completion.model_validate({**fields, "message": _message(fields["message"])})
+    return Completion.model_validate({**fields, "message": message_from(fields["message"])})
 
 
 def answer_fields(answer: Answer, uses: Sequence[ToolUse]) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def answer_from(fields: Mapping[str, Any]) -> tuple[Answer, list[ToolUse]]:
 
 def messages_from(fields: Mapping[str, Any]) -> list[Message]:
     """The messages that came back from the world."""
-    return [_message(message) for message in fields["messages"]]
+    return [message_from(message) for message in fields["messages"]]
 
 
 def recording_of_rollout(rollout: Rollout, steps: int | None = None) -> Recording:
@@ -138,7 +139,8 @@ def _contrast(new: Message, old: Message, around: int = 60) -> str:
     return f"{new.text[start : start + around]!r} came back, and {old.text[start : start + around]!r} is recorded"
 
 
-def _message(fields: Mapping[str, Any]) -> Message:
+def message_from(fields: Mapping[str, Any]) -> Message:
+    """A message of which only what there is was written down."""
     return Message.model_validate(fields if "content" in fields else {**fields, "content": None})
 
 

@@ -131,7 +131,7 @@ class ModelUser:
             failure.cost, failure.cost_is_at_most = cost, at_most
             raise failure
         said = reply.message
-        return Acted(Message(role="user", content=said.content, tool_calls=said.tool_calls), cost, at_most)
+        return Acted(_as_role("user", said), cost, at_most)
 
     def _prompt_for(self, sample_id: str, known: Mapping[str, Any]) -> str:
         from jinja2 import TemplateError
@@ -160,8 +160,17 @@ def _turned(message: Message) -> Message:
     if message.role == "tool":
         return message
     if message.role == "user":
-        return Message(role="assistant", content=message.content, tool_calls=message.tool_calls)
+        return _as_role("assistant", message)
     return Message(role="user", content=message.text)
+
+
+def _as_role(role: str, said: Message) -> Message:
+    """What somebody said or called, in that role; with what its own endpoint wants back."""
+    kept = said.sent_back
+    thoughts = None if kept is None else said.reasoning_content
+    return Message(
+        role=role, content=said.content, tool_calls=said.tool_calls, reasoning_content=thoughts, sent_back=kept
+    )
 
 
 class WithUser(Environment):
@@ -190,6 +199,10 @@ class _UserWorld(World):
     @property
     def durability(self) -> Durability:  # type: ignore[override]  # the inner world's, which may differ by world
         return self._inner.durability
+
+    @property
+    def needs_question(self) -> bool:  # type: ignore[override]  # the inner world's
+        return self._inner.needs_question
 
     @property
     def tools(self) -> Sequence[Tool]:

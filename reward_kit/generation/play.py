@@ -13,7 +13,7 @@ from reward_kit.config_models import Price, Sampling
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.prices import cost_of, spending
 from reward_kit.generation.usage import summed, used_by
-from reward_kit.models import Completion, Failure, Rollout, Sample
+from reward_kit.models import Completion, Failure, Message, Rollout, Sample
 from reward_kit.redaction import without_secrets
 from reward_kit.utils.clock import now_to_the_millisecond
 from reward_kit.utils.trusted import trusted
@@ -60,7 +60,7 @@ class SingleTurn:
         return _answered(
             sample=sample,
             response_index=draw,
-            turns=[outcome.message],
+            turns=[_alone(outcome.message)],
             model=outcome.model or self._client.model,
             sampling=self._given,
             finish_reason=outcome.finish_reason,
@@ -78,3 +78,8 @@ class SingleTurn:
         if self._price is None or completion.retried is not None:
             return spending(used_by(completion), self._price)
         return cost_of(completion.usage, self._price) if completion.usage is not None else 0.0
+
+
+def _alone(message: Message) -> Message:
+    """The answer without what is only for the endpoint, should the conversation go on: here it does not."""
+    return message if message.sent_back is None else message.model_copy(update={"sent_back": None})

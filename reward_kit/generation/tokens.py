@@ -90,9 +90,10 @@ def _about(text: str) -> int:
 def _pieces(message: Message) -> tuple[list[str], int, int]:
     """The texts of a turn, how many images it has, and the bytes of everything else."""
     content = message.content
-    if isinstance(content, str) and message.tool_calls is None and message.function_call is None:
+    kept = message.sent_back
+    if isinstance(content, str) and message.tool_calls is None and message.function_call is None and kept is None:
         return [content], 0, 0
-    request = message.as_request()
+    request = message.as_request(None if kept is None else kept.by)
     request.pop("content")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
     images = [part for part in parts if "image" in str(part.get("type"))]

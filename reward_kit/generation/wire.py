@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from reward_kit.config_models import Sampling
 from reward_kit.errors import BadRequestError, ConfigError, GenerationError, KeyInAnswerError, ProviderError
 from reward_kit.generation.usage import usage_of
-from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, Tokens
+from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, SentBack, Tokens
 from reward_kit.redaction import echoes, mask
 from reward_kit.utils import exact_json
 from reward_kit.utils.trusted import text_message, trusted
@@ -25,10 +25,13 @@ __all__ = [
     "derived_seed",
     "encode",
     "holding_key",
+    "names_sent_back",
     "read_completions",
     "read_json",
     "readable",
     "settings_of",
+    "speaker",
+    "without_sent_back",
 ]
 
 PROTECTED_FIELDS = frozenset({"model", "messages", "tools", "tool_choice", "n", "stream"})
@@ -36,8 +39,12 @@ PROTECTED_FIELDS = frozenset({"model", "messages", "tools", "tool_choice", "n", 
 
 _SENT_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in {"seed", "extra_body"})
 
-_ONLY_SOMETIMES = frozenset({"tool_calls", "function_call", "reasoning_content", "reasoning"})
-
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""What endpoints call what a model thought."""
+_USUAL = frozenset({"role", "content", "refusal"})
+_ASKED = frozenset({"role", "content", "name", "tool_call_id", "tool_calls", "function_call"})
+_CALLED = frozenset({"id", "type", "function"})
+"""The fields of a message, and of a call, that are sent to anybody."""
 
 _MOST_SHOWN = 64 << 10
 """Bytes of a reply that are read for a message."""
@@ -117,8 +124,18 @@ def _finite(number: str) -> float | None:
     return value if isfinite(value) else None
 
 
-def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, latency_ms: float) -> list[Completion]:
-    """Up to `most` completions of a reply; its usage stands on the first."""
+def speaker(identity: Mapping[str, Any]) -> str:
+    """Whom a client asks, as its answers name who said them."""
+    return f"{identity.get('model')} at {identity.get('endpoint')}"
+
+
+def read_completions(
+    reply: dict[str, Any], *, asked_model: str, most: int, latency_ms: float, by: str | None = None
+) -> list[Completion]:
+    """Up to `most` completions of a reply; its usage stands on the first.
+
+    What else it says is kept for whoever said it (`by`), to be sent back.
+    """
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices:
         raise ProviderError("The answer has no choices. Try again.")
@@ -127,7 +144,7 @@ def read_completions(reply: dict[str, Any], *, asked_model: str, most: int, late
     usage = usage_of(reply.get("usage"))
     completions = []
     for choice in choices[:most]:
-        message = _message(choice)
+        message = _message(choice, by)
         if message is None:  # what is left of the draws is asked for again
             continue
         reason = _text_or_none(choice.get("finish_reason"))
@@ -182,7 +199,7 @@ def _no_answer(choice: dict[str, Any]) -> GenerationError:
     return ProviderError("The answer has neither content nor a tool call. Try again.")
 
 
-def _message(choice: Any) -> Message | None:
+def _message(choice: Any, by: str | None) -> Message | None:
     """The message of a choice; None where it says nothing at all, which is not the same as an empty text."""
     raw = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(raw, dict):
@@ -193,14 +210,16 @@ def _message(choice: Any) -> Message | None:
             "again."
         )
     content = raw.get("content")
-    if isinstance(content, str) and _ONLY_SOMETIMES.isdisjoint(raw):
+    if isinstance(content, str) and not any(_says_something(raw[name]) for name in raw.keys() - _USUAL):
         return text_message("assistant", content)
     if content is None and not (raw.get("tool_calls") or raw.get("function_call") or _text_or_none(raw.get("refusal"))):
         return None
     try:
-        return _rare_message(raw, content)
+        message = _rare_message(raw, content)
     except (ValidationError, TypeError, AttributeError, KeyError) as error:
         raise ProviderError(f"The message is malformed: {str(error).splitlines()[0]}. Try again.") from None
+    kept = None if by is None else _sent_back(raw, message, by)
+    return message if kept is None else message.model_copy(update={"sent_back": kept})
 
 
 def _rare_message(raw: dict[str, Any], content: Any) -> Message:
@@ -213,6 +232,54 @@ def _rare_message(raw: dict[str, Any], content: Any) -> Message:
         function_call=_function(raw["function_call"]) if raw.get("function_call") else None,
         reasoning_content=raw.get("reasoning_content") or _text_or_none(raw.get("reasoning")),
     )
+
+
+def _sent_back(raw: dict[str, Any], message: Message, by: str) -> SentBack | None:
+    """What a message says that its request would not; None where there is nothing."""
+    thought = message.reasoning_content
+    thoughts = [name for name in _THOUGHTS if thought is not None and raw.get(name) == thought]
+    left = _beyond({name: held for name, held in raw.items() if name not in thoughts}, message.as_request())
+    fields = {name: held for name, held in (left or {}).items() if name != "refusal"}
+    return SentBack(by=by, thoughts=thoughts, fields=fields) if thoughts or fields else None
+
+
+def names_sent_back(messages: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The fields that are in a request only because the endpoint itself had said them."""
+    answers = [message for message in messages if message.get("role") == "assistant"]
+    calls = [call for message in answers for call in message.get("tool_calls") or ()]
+    return {name for held in answers for name in held.keys() - _ASKED} | {
+        name for call in calls for name in call.keys() - _CALLED
+    }
+
+
+def without_sent_back(messages: Sequence[dict[str, Any]], names: Collection[str]) -> list[dict[str, Any]]:
+    """The messages of a request without fields that the endpoint said, and refuses."""
+    refused = names_sent_back(messages).intersection(names)
+    return [_without(message, refused) for message in messages] if refused else [*messages]
+
+
+def _without(message: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    kept = {name: held for name, held in message.items() if name not in names}
+    if calls := kept.get("tool_calls"):
+        kept["tool_calls"] = [{name: held for name, held in call.items() if name not in names} for call in calls]
+    return kept
+
+
+def _beyond(raw: Any, known: Any) -> Any:
+    """What the one has that the other does not, at its places; None where that says nothing."""
+    if isinstance(raw, dict) and isinstance(known, dict):
+        left = {name: _beyond(held, known[name]) if name in known else held for name, held in raw.items()}
+        return {name: held for name, held in left.items() if _says_something(held)} or None
+    if isinstance(raw, list) and isinstance(known, list):
+        parts = [_beyond(one, other) for one, other in zip(raw, known, strict=False)]
+        return parts if any(part is not None for part in parts) else None
+    return None
+
+
+def _says_something(held: Any) -> bool:
+    if isinstance(held, dict | list):
+        return any(map(_says_something, held.values() if isinstance(held, dict) else held))
+    return held is not None
 
 
 def _tool_calls(raw: list[dict[str, Any]] | None) -> list[ChatCompletionMessageToolCall] | None:

@@ -215,7 +215,7 @@ def _candidate(index: int, turns: Turns, verdict: ReadVerdict) -> Candidate:
             aloud, answer = split_reasoning(content)
             content = answer.strip() if answer != content else content
             thoughts += [part for part in (apart, aloud.strip()) if part]
-        kept = {name: value for name, value in turn.items() if name not in ("reasoning_content", "thinking_blocks")}
+        kept = {name: value for name, value in turn.items() if name not in ("reasoning_content", "sent_back")}
         plain.append({**kept, "content": content})
     return Candidate(index, plain, "\n\n".join(thoughts) or None, *verdict)
 

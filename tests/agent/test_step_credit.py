@@ -14,6 +14,7 @@ from reward_kit.agent.step_credit import CreditSettings, Method, StepCredit, ste
 from reward_kit.agent.step_rows import episode_rows, log_rows
 from reward_kit.errors import ConfigError
 from reward_kit.evaluation import evaluate
+from reward_kit.models import SentBack
 from reward_kit.storage.judged_episodes import JudgedEpisode, read_episodes
 from tests.agent.recorded_episodes import walk, write_results
 
@@ -101,6 +102,17 @@ def test_a_step_is_what_the_model_saw_and_what_it_said(tmp_path: Path) -> None:
     assert second["completion"] == [{"role": "assistant", "content": "d", "reasoning_content": "hm"}]
     assert not any("reasoning_content" in turn for turn in second["prompt"]), "it was never sent back"
     assert (second["query_id"], second["response_index"], second["step"], second["num_steps"]) == ("lake", 0, 1, 2)
+
+
+def test_a_prompt_has_what_the_model_thought_where_that_was_sent_back_to_it(tmp_path: Path) -> None:
+    record, columns = walk("rd", "AB", score=1.0)
+    kept = SentBack(by="m at x", thoughts=["reasoning"], fields={})
+    turns = [turn.model_copy(update={"sent_back": kept}) for turn in record.rollout.turns]
+    record = record.model_copy(update={"rollout": record.rollout.model_copy(update={"turns": turns})})
+    rows, _ = made(tmp_path / "steps", "steps", (record, columns))
+    assert [turn.get("reasoning_content") for turn in rows[1]["prompt"]][-2:] == ["hm", None]
+    (whole,), _ = made(tmp_path / "episodes", "episodes", (record, columns))
+    assert not any("sent_back" in turn for row in (*rows, whole) for turn in (*row["prompt"], *row["completion"]))
 
 
 def test_an_episode_has_its_conversation_once(tmp_path: Path) -> None:

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from reward_kit.config_models import Sampling
 from reward_kit.errors import ProviderError
-from reward_kit.generation.wire import derived_seed, read_completions, read_json, settings_of
+from reward_kit.generation.wire import (
+    derived_seed,
+    names_sent_back,
+    read_completions,
+    read_json,
+    settings_of,
+    without_sent_back,
+)
+from reward_kit.models import Message
 
 scalars = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=5)
 anything = st.recursive(
@@ -49,6 +57,66 @@ def test_any_reply_is_read_or_is_a_broken_answer(reply: Any) -> None:
     else:
         assert 1 <= len(completions) <= 2
         assert all(completion.usage is None for completion in completions[1:])
+
+
+names = st.text("abc", min_size=1, max_size=3)
+more = st.dictionaries(names, anything, max_size=3)
+said = st.fixed_dictionaries(
+    {"content": st.none() | st.text(max_size=5) | st.lists(st.fixed_dictionaries({"type": names, "text": names}))},
+    optional={
+        "reasoning": st.text(max_size=5),
+        "reasoning_content": st.text(max_size=5),
+        "tool_calls": st.lists(
+            st.tuples(st.just({"id": "1", "function": {"name": "f", "arguments": "{}"}}), more, more).map(
+                lambda parts: {**parts[1], **parts[0], "function": {**parts[2], **parts[0]["function"]}}
+            ),
+            min_size=1,
+            max_size=3,
+        ),
+    },
+)
+
+
+def says_anything(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(says_anything, value.values() if isinstance(value, dict) else value))
+    return value is not None
+
+
+def holds(whole: Any, part: Any) -> bool:
+    """Whether everything that the part says is said in the whole, at its place."""
+    if isinstance(part, dict):
+        return not says_anything(part) or (
+            isinstance(whole, dict) and all(holds(whole.get(name), held) for name, held in part.items())
+        )
+    if isinstance(part, list):
+        return not says_anything(part) or (
+            isinstance(whole, list)
+            and len(whole) == len(part)
+            and all(holds(*pair) for pair in zip(whole, part, strict=True))
+        )
+    return part is None or bool(whole == part)
+
+
+@given(said, more)
+def test_whatever_a_message_says_goes_back_to_whoever_said_it_and_to_nobody_else(
+    said: dict[str, Any], more: dict[str, Any]
+) -> None:
+    raw = read_json(orjson.dumps({"role": "assistant", **more, **said}))
+    reply = {"choices": [{"message": raw}]}
+    try:
+        (entry,) = read_completions(reply, asked_model="m", most=1, latency_ms=1.0, by="us")
+        (plain,) = read_completions(reply, asked_model="m", most=1, latency_ms=1.0)
+    except ProviderError:
+        return  # it says nothing at all
+    stored = Message.model_validate_json(entry.message.model_dump_json())
+    back = stored.as_request("us")
+    assert holds(back, raw)
+    assert stored.as_request() == stored.as_request("them") == plain.message.as_request()
+    left = without_sent_back([back], names_sent_back([back]))
+    assert left == [plain.message.as_request()] or any(
+        "function" in call and len(call["function"]) > 2 for call in back.get("tool_calls") or ()
+    )
 
 
 @given(st.binary(max_size=40))

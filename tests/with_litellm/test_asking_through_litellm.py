@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from reward_kit.generation.factory import make_client
 from reward_kit.generation.http.through_litellm import LiteLLMClient
 from reward_kit.models import Completion, Failure, Message
 from tests.generation.anthropic_endpoint import message, strict, text, tool_use
-from tests.generation.loopback import FakeTime, answer, complains, loopback, scripted
+from tests.generation.loopback import FakeTime, Says, answer, complains, loopback, says_message, scripted
 
 QUESTION = [Message(role="system", content="Be brief."), Message(role="user", content="Is it?")]
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
@@ -101,3 +102,60 @@ async def test_the_cache_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
                 (entry,) = await layered.generate(QUESTION, draws=[0], sampling=Sampling(max_tokens=9))
     assert isinstance(entry, Completion) and entry.cached and entry.text == "yes"
     assert len(server.requests) == 1
+
+
+def _gemini(body: dict[str, Any], number: int) -> Says:
+    """Google's own API: it refuses a call that comes back without its signature."""
+    for content in body["contents"]:
+        for part in content["parts"]:
+            if "functionCall" in part and part.get("thoughtSignature") != "c2ln":
+                return Says(400, {"error": {"code": 400, "message": "Function call is missing a thought_signature"}})
+    call = {"functionCall": {"name": "add", "args": {"a": 1}}, "thoughtSignature": "c2ln"}
+    parts = [call] if number == 1 else [{"text": "yes"}]
+    usage = {"promptTokenCount": 9, "candidatesTokenCount": 2, "totalTokenCount": 11}
+    said = [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}]
+    return Says(200, {"candidates": said, "usageMetadata": usage, "modelVersion": "m"})
+
+
+def _deepseek(body: dict[str, Any], number: int) -> Says:
+    """DeepSeek's: it refuses a turn that comes back without its thoughts."""
+    if any(turn["role"] == "assistant" and turn.get("reasoning_content") != "hm" for turn in body["messages"]):
+        return complains(400, "The reasoning_content in the thinking mode must be passed back to the API.")
+    call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    said = {"content": None, "tool_calls": [call]} if number == 1 else {"content": "yes"}
+    return says_message({"role": "assistant", "reasoning_content": "hm", **said})
+
+
+def _anthropic(body: dict[str, Any], number: int) -> Says:
+    """Anthropic's: it refuses turns that begin with another block than they did."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    if any(turn["role"] == "assistant" and turn["content"][0] != thought for turn in body["messages"]):
+        return Says(400, {"type": "error", "error": {"type": "invalid_request_error", "message": "Expected thinking"}})
+    return message(thought, tool_use("add", {"a": 1}), stop="tool_use") if number == 1 else message(thought, text())
+
+
+@pytest.mark.parametrize(
+    ("model", "react", "path"),
+    [
+        ("gemini/gemini-3-pro-preview", _gemini, ""),
+        ("deepseek/deepseek-reasoner", _deepseek, "/v1"),
+        ("anthropic/claude-sonnet-4-5", _anthropic, ""),
+    ],
+)
+async def test_what_a_model_thought_goes_back_with_the_results_of_its_calls(
+    model: str, react: Callable[[dict[str, Any], int], Says], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = model.partition("/")[0].upper()
+    monkeypatch.setenv(f"{provider}_API_KEY", "sk-x")
+    extra = {"thinking": {"type": "enabled", "budget_tokens": 1024}} if provider == "ANTHROPIC" else {}
+    sampling = Sampling(max_tokens=2000, extra_body=extra)
+    async with loopback(react) as server:
+        monkeypatch.setenv(f"{provider}_API_BASE", f"http://127.0.0.1:{server.port}{path}")
+        client = client_of(model)
+        (first,) = await client.generate(QUESTION, draws=[0], sampling=sampling, tools=[ADD])
+        assert isinstance(first, Completion) and first.message.tool_calls, first
+        kept = Message.model_validate_json(first.message.model_dump_json())
+        result = Message(role="tool", content="1", tool_call_id=first.message.tool_calls[0].id)
+        (second,) = await client.generate([*QUESTION, kept, result], draws=[0], sampling=sampling, tools=[ADD])
+    assert isinstance(second, Completion) and second.text == "yes", second
+    assert len(server.requests) == 2

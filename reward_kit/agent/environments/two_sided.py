@@ -26,6 +26,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel
 
 from reward_kit.agent.environment import Answer, World, finished
+from reward_kit.agent.recorded import message_from
 from reward_kit.agent.tools import Tool, tools_of
 from reward_kit.agent.users import Acted, User
 from reward_kit.errors import ConfigError, DatasetError, EnvironmentFailure, ReplayError, RewardError
@@ -258,6 +259,7 @@ class TwoSided(World):
         self._model: User | None = None
         self._spoken = [message for message in sample.messages if message.role != "system"]
         self._limits, self._agent_stop, self._solo = (max_steps, max_errors), agent_stop, solo
+        self.needs_question = not solo
         self._steps = self._errors = self._turns = 0
         self._user_side: list[_UserSide] = []
         self._ended: str | None = None
@@ -312,12 +314,13 @@ class TwoSided(World):
             paid.cost, paid.cost_is_at_most = paid.cost + cost, paid.cost_is_at_most or at_most
             self._spoken.append(reply)
             self._steps += 1
+            if reply.tool_calls or reply.sent_back is not None:
+                noted.append(reply.model_dump(exclude_none=True))
             if not reply.tool_calls:
                 is_stop = any(word in reply.text for word in STOP_WORDS)
                 self._ended = self._limit() or ("user_stop" if is_stop else None)
                 said = [Message(role="user", content=reply.text)]
                 return replace(paid, messages=said, done=self._ended is not None, noted=noted or None)
-            noted.append(reply.model_dump(exclude_none=True))
             results = self._results(reply.tool_calls, "user")
             self._spoken += results
             self._steps += 1
@@ -347,7 +350,7 @@ class TwoSided(World):
 
     def _on_record(self) -> Iterator[Message]:
         """What the user did in this turn when it was played before."""
-        yield from map(Message.model_validate, self.runner.noted or ())
+        yield from map(message_from, self.runner.noted or ())
         yield from (message for message in self.runner.played_again if message.role == "user")
 
     def _repeated(self, replies: Iterator[Message]) -> Message:

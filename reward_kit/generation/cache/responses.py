@@ -38,6 +38,7 @@ from reward_kit.generation.cache.entries import (
 from reward_kit.generation.cache.sharing import asks_who_answers, key_identity
 from reward_kit.generation.client import model_facts_of
 from reward_kit.generation.commons import commons
+from reward_kit.generation.wire import speaker
 from reward_kit.models import Completion, Failure, Message
 from reward_kit.redaction import without_secrets
 from reward_kit.utils.batcher import Batcher
@@ -61,6 +62,7 @@ class RequestKeys:
 
     def __init__(self, identity: Mapping[str, Any], sampling: Sampling) -> None:
         """Take what all requests have in common."""
+        self._speaker = speaker(identity)
         self.sampling = sampling
         """With which sampling, the very object."""
         self._before = b'{"identity":%b,"messages":' % _canonical(without_secrets(dict(identity)))
@@ -75,7 +77,7 @@ class RequestKeys:
         A sample's id determines the answer only where there is a seed, because each sample's own is derived from both.
         Without one, the same prompt under another id is the same request.
         """
-        prompt = _canonical([message.as_request() for message in messages])
+        prompt = _canonical([message.as_request(self._speaker) for message in messages])
         seeded = b"" if self.sampling.seed is None else b',"sample_id":%b' % _canonical(sample_id)
         offered = b"null" if tools is None else _canonical(tools)
         return hashlib.sha256(b"%b%b%b%b%b}" % (self._before, prompt, seeded, self._between, offered)).digest()

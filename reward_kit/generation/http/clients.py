@@ -10,7 +10,7 @@ from reward_kit.auth import get_fireworks_api_base, resolve_api_key
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.generation.http.endpoint import Carrier, EndpointClient
 from reward_kit.generation.presets import PLAIN, RequestRules
-from reward_kit.generation.wire import Prompt, derived_seed, read_completions, settings_of
+from reward_kit.generation.wire import Prompt, derived_seed, read_completions, settings_of, without_sent_back
 from reward_kit.http.retry import Timing
 from reward_kit.http.transport import CHAT_ROUTE
 from reward_kit.models import Completion
@@ -56,7 +56,8 @@ class OpenAICompatibleClient(EndpointClient):
             seed = {} if sampling.seed is None else self._accepted({"seed": sampling.seed})
             self._seed_name = next(iter(seed), "")
             self._settings_for = sampling
-        body = {"model": self.model, "messages": prompt.messages, **self._settings}
+        messages = without_sent_back(prompt.messages, self._refused) if self._refused else prompt.messages
+        body = {"model": self.model, "messages": messages, **self._settings}
         if prompt.tools:
             body["tools"] = prompt.tools
         if len(draws) > 1:
@@ -66,7 +67,7 @@ class OpenAICompatibleClient(EndpointClient):
         return body
 
     def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
-        return read_completions(answer, asked_model=self.model, most=most, latency_ms=latency_ms)
+        return read_completions(answer, asked_model=self.model, most=most, latency_ms=latency_ms, by=self._speaker)
 
     def _accepted(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings without those the endpoint refuses; some have another name that it may take."""

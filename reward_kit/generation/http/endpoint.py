@@ -31,7 +31,7 @@ from reward_kit.generation.http.refusals import (
 )
 from reward_kit.generation.tokens import most_usage
 from reward_kit.generation.usage import counted, usage_of
-from reward_kit.generation.wire import Prompt, encode, holding_key, read_json
+from reward_kit.generation.wire import Prompt, encode, holding_key, names_sent_back, read_json, speaker
 from reward_kit.http.limits import RequestLimits
 from reward_kit.http.retry import Timing, with_retries
 from reward_kit.http.transport import CHAT_ROUTE, KeyHeader, Transport
@@ -111,6 +111,7 @@ class EndpointClient(ABC):
         self._params = api_params or ApiParamsConfig()
         self._shown = mask(self.api_base)
         self._endpoint = without_secrets({"api_base": self.api_base}).get("api_base", "")
+        self._speaker = speaker({"model": model, "endpoint": self._endpoint})
         self._n_mode = n_mode
         self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
         self._timing = timing or Timing()
@@ -203,7 +204,8 @@ class EndpointClient(ABC):
         self, messages: Sequence[Message], tools: list[dict[str, Any]] | None, sampling: Sampling, sample_id: str
     ) -> Prompt:
         """The prompt as this API wants it; every request for its draws is made from it."""
-        return Prompt([message.as_request() for message in messages], tools, sampling, sample_id, given=messages)
+        asked = [message.as_request(self._speaker) for message in messages]
+        return Prompt(asked, tools, sampling, sample_id, given=messages)
 
     def _make_limits(self) -> Limits:
         shared = commons()
@@ -323,7 +325,8 @@ class EndpointClient(ABC):
                 return self._completions(answer, most, latency_ms)
             status = hidden
         complaint = read_complaint(reply.data)
-        raise refusal(status, reply.headers, complaint, SentRequest(self._shown, self.model, body))
+        sent = SentRequest(self._shown, self.model, {*body, *names_sent_back(body.get("messages", ()))})
+        raise refusal(status, reply.headers, complaint, sent)
 
     def _note_loss(
         self, tries: _Tries, error: GenerationError, reply: Reply | None, prompt: Prompt, draws: int

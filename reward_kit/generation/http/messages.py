@@ -20,7 +20,7 @@ from reward_kit.generation.presets import PLAIN, RequestRules
 from reward_kit.generation.usage import usage_of
 from reward_kit.generation.wire import Prompt, read_completions, settings_of
 from reward_kit.http.retry import Timing
-from reward_kit.models import Completion, Message, Usage
+from reward_kit.models import Completion, Message, SentBack, Usage
 from reward_kit.utils import exact_json
 
 __all__ = ["ANSWER_TOKENS", "ANTHROPIC_VERSION", "MessagesClient"]
@@ -36,8 +36,10 @@ _FINISHED = {
     "refusal": "content_filter", "model_context_window_exceeded": "length",
 }  # fmt: skip
 """Why an answer ended, in the words of chat completions, which the rest of the program knows."""
-_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-_ITS_OWN_PARTS = frozenset({"image", "document", "search_result", "tool_result", "tool_use", *_THOUGHTS})
+_BLOCKS = "blocks"
+_ITS_OWN_PARTS = frozenset(
+    {"image", "document", "search_result", "tool_result", "tool_use", "thinking", "redacted_thinking"}
+)
 _DATA_URL = re.compile(r"data:(?P<media_type>[\w.+/-]+);base64,(?P<data>.*)", re.DOTALL)
 _NO_ID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -72,7 +74,7 @@ class MessagesClient(EndpointClient):
     def _prompt(
         self, messages: Sequence[Message], tools: list[dict[str, Any]] | None, sampling: Sampling, sample_id: str
     ) -> Prompt:
-        turns = _Turns()
+        turns = _Turns(self._speaker)
         for message in messages:
             turns.add(message)
         offered = [_tool(tool) for tool in tools] if tools else None
@@ -95,12 +97,12 @@ class MessagesClient(EndpointClient):
         if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
             raise ProviderError("The answer has no content. Try again.")
         chat = {"model": answer.get("model"), "choices": [_choice(blocks, answer)], "usage": _usage(answer)}
-        read = read_completions(chat, asked_model=self.model, most=most, latency_ms=latency_ms)
-        thoughts = [block for block in blocks if block.get("type") in _THOUGHTS]
-        if not thoughts or not read[0].message.tool_calls:
-            return read
-        signed = read[0].message.model_copy(update={"thinking_blocks": thoughts})
-        return [read[0].model_copy(update={"message": signed})]
+        (read,) = read_completions(chat, asked_model=self.model, most=1, latency_ms=latency_ms)
+        said = [block for block in blocks if block.get("type") != "text" or block.get("text")]
+        if [_told(block) for block in said] == _rebuilt(read.message):
+            return [read]
+        kept = SentBack(by=self._speaker, fields={_BLOCKS: said})
+        return [read.model_copy(update={"message": read.message.model_copy(update={"sent_back": kept})})]
 
     def _usage(self, answer: dict[str, Any]) -> Usage | None:
         return usage_of(_usage(answer))
@@ -151,7 +153,8 @@ class _Turns:
     What every system message says is said at the beginning, as Anthropic's own OpenAI-compatible endpoint does it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, speaker: str = "") -> None:
+        self._speaker = speaker
         self.system: list[Block] = []
         self.turns: list[dict[str, Any]] = []
         self._unanswered: list[str] = []
@@ -165,7 +168,7 @@ class _Turns:
             self._say("user", [self._result(message)])
         elif message.role == "assistant":
             self._unanswered = []
-            self._say("assistant", [*(message.thinking_blocks or ()), *_parts(message.content), *self._uses(message)])
+            self._say("assistant", self._as_it_came(message) or [*_parts(message.content), *self._uses(message)])
         else:
             self._say("user", _parts(message.content))
 
@@ -176,6 +179,17 @@ class _Turns:
             self.turns[-1]["content"] += blocks
         else:
             self.turns.append({"role": role, "content": blocks})
+
+    def _as_it_came(self, message: Message) -> list[Block] | None:
+        """The very blocks, in their order, of a turn that this model said here, and that nobody has changed since."""
+        kept = message.sent_back
+        if kept is None or kept.by != self._speaker:
+            return None
+        blocks: list[Block] = kept.fields[_BLOCKS]
+        if _text_of(blocks) != message.text or _ids_of(blocks) != [call.id for call in message.tool_calls or ()]:
+            return None
+        self._unanswered += _ids_of(blocks)
+        return [*blocks]
 
     def _uses(self, message: Message) -> Iterator[Block]:
         calls = [(call.id, call.function) for call in message.tool_calls or ()]
@@ -251,6 +265,25 @@ def _tool(tool: dict[str, Any]) -> Block:
 # ── an answer as a chat completion ───────────────────────────────────────────────────────────────────────────────────
 
 
+def _text_of(blocks: Sequence[Block]) -> str:
+    return "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+
+
+def _ids_of(blocks: Sequence[Block]) -> list[Any]:
+    return [block.get("id") for block in blocks if block.get("type") == "tool_use"]
+
+
+def _told(block: Block) -> Block:
+    return {name: held for name, held in block.items() if held is not None}
+
+
+def _rebuilt(message: Message) -> list[Block]:
+    """The blocks that a turn would be sent as without those that came."""
+    turns = _Turns()
+    turns.add(message)
+    return turns.turns[0]["content"] if turns.turns else []
+
+
 def _choice(blocks: list[Block], answer: Mapping[str, Any]) -> dict[str, Any]:
     reason = answer.get("stop_reason")
     finished = _FINISHED.get(reason, reason) if isinstance(reason, str) else None
@@ -259,7 +292,7 @@ def _choice(blocks: list[Block], answer: Mapping[str, Any]) -> dict[str, Any]:
         for block in blocks
         if block.get("type") == "tool_use"
     ]
-    text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+    text = _text_of(blocks)
     message: dict[str, Any] = {"content": text or None, "tool_calls": calls}
     if not text and not calls and finished != "length":
         message["content"] = ""  # it had nothing more to say, or refused: that is an answer, and would come again

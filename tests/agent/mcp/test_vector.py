@@ -25,7 +25,7 @@ from reward_kit.mcp.execution.manager import ExecutionManager
 from reward_kit.mcp.execution.policy import FireworksPolicy, LLMBasePolicy
 from reward_kit.mcp.types import DatasetRow, MCPSession, MCPToolCall, Trajectory
 from reward_kit.mcp_env import MCPVectorEnv, make, rollout, test_mcp
-from reward_kit.models import ChatCompletionMessageToolCall, Completion, Failure, FunctionCall, Message
+from reward_kit.models import ChatCompletionMessageToolCall, Completion, Failure, FunctionCall, Message, SentBack
 from reward_kit.playback_policy import PlaybackPolicyBase
 from tests.agent.mcp.game import Game
 
@@ -145,6 +145,24 @@ async def test_a_policy_acts_in_every_environment_until_it_ends(url: str) -> Non
         assert [message.role for message in asked[2:]] == ["assistant", "tool"] * len(tools)
         assert tools == [json.dumps({"observation": str(seed + 20 * (turn + 1))}) for turn in range(len(tools))]
         assert all("reward" not in json.dumps(message.as_request()) for message in asked)
+
+
+async def test_a_model_gets_back_what_else_it_said(url: str) -> None:
+    class Thinks(Adder):
+        """An adder whose endpoint wants its thoughts back."""
+
+        async def generate(self, *asked: Any, **more: Any) -> list[Completion | Failure]:
+            (entry,) = await super().generate(*asked, **more)
+            assert isinstance(entry, Completion)
+            kept = SentBack(by="adder", thoughts=["reasoning"], fields={"tool_calls": [{"signed": "x"}]})
+            update = {"reasoning_content": "hm", "sent_back": kept}
+            return [entry.model_copy(update={"message": entry.message.model_copy(update=update)})]
+
+    model = Thinks()
+    await rollout(make(url, dataset=DATASET[:1], model_id="adder"), FireworksPolicy("adder", client=model), steps=20)
+    said = [message.as_request("adder") for message in model.asked[-1] if message.role == "assistant"]
+    assert said and all(turn["reasoning"] == "hm" and turn["tool_calls"][0]["signed"] == "x" for turn in said)
+    assert all("reasoning" not in message.as_request() for message in model.asked[-1])
 
 
 async def test_a_function_is_asked_for_all_environments_at_once(url: str) -> None:

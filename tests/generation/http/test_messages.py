@@ -216,7 +216,7 @@ async def test_thinking_goes_back_with_the_results_of_the_tools_it_called() -> N
         thought, {"type": "redacted_thinking", "data": "x"}, tool_use("add", {"a": 3}),
     ]  # fmt: skip
     assert (second.message.content, second.message.reasoning_content) == ("3", "Done.")
-    assert second.message.thinking_blocks is None, "nothing has to be sent back"
+    assert second.message.sent_back is not None, "the conversation may go on"
     assert client.dropped_parameters.keys() == {"temperature", "top_k"}
 
 
@@ -362,7 +362,21 @@ async def test_an_answer_with_tools_and_thinking_comes_from_the_cache_as_it_was(
             ]
     assert len(server.requests) == 1
     assert isinstance(first, Completion) and isinstance(second, Completion) and second.cached
-    assert first.message == second.message and second.message.thinking_blocks == [thought]
+    assert first.message == second.message and second.message.sent_back is not None
+    assert second.message.sent_back.fields["blocks"][0] == thought
+
+
+async def test_blocks_that_somebody_has_changed_are_made_anew() -> None:
+    thought = {"type": "thinking", "thinking": "Add them.", "signature": "sig"}
+    async with asked(always(thought, text("So."), tool_use("add", {"a": 3}), stop="tool_use")) as (server, client):
+        said = (await one(client, tools=[ADD])).message
+        result = Message(role="tool", content="3", tool_call_id="toolu_01")
+        for changed in ({"content": "Well."}, {"tool_calls": None, "content": "So."}):
+            turn = said.model_copy(update=changed)
+            more = [result] if turn.tool_calls else [Message(role="user", content="And?")]
+            await one(client, [*QUESTION, turn, *more], tools=[ADD])
+    assert server.requests[1]["messages"][1]["content"] == [text("Well."), tool_use("add", {"a": 3})]
+    assert server.requests[2]["messages"][1]["content"] == [text("So.")]
 
 
 def test_it_is_not_asked_by_batches(monkeypatch: pytest.MonkeyPatch) -> None:

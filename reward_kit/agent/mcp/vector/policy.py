@@ -20,6 +20,10 @@ from reward_kit.models import Failure, Message
 __all__ = ["FireworksPolicy", "LLMBasePolicy"]
 
 
+_FOR_THE_MODEL = ("reasoning_content", "sent_back")
+"""What goes back to the model's endpoint with its turns."""
+
+
 class LLMBasePolicy(PlaybackPolicyBase, ABC):
     """A policy that asks a model. Subclasses say how one request is made."""
 
@@ -116,9 +120,8 @@ class LLMBasePolicy(PlaybackPolicyBase, ABC):
         response = await self._make_llm_call(shown, self._convert_mcp_tools_to_llm_format(tools))
         message = response["choices"][0]["message"]
         calls = (message.get("tool_calls") or [])[:1]
-        conversation.append(
-            {"role": "assistant", "content": message.get("content"), **({"tool_calls": calls} if calls else {})}
-        )
+        said = {"role": "assistant", "content": message.get("content"), **({"tool_calls": calls} if calls else {})}
+        conversation.append(said | {name: message[name] for name in _FOR_THE_MODEL if message.get(name) is not None})
         if not calls:
             return MCPToolCall("_no_tool_call", {"reason": "no_tool_call_generated"})
         try:
@@ -180,4 +183,6 @@ class FireworksPolicy(LLMBasePolicy):
         (answer,) = await self._asked().generate(turns, draws=[0], sampling=sampling, tools=tools or None)
         if isinstance(answer, Failure):
             raise GenerationError(answer.message, retryable=answer.retryable)
-        return {"choices": [{"message": answer.message.as_request()}]}
+        said = answer.message
+        more = said.model_dump(include={*_FOR_THE_MODEL}, exclude_none=True) if said.sent_back is not None else {}
+        return {"choices": [{"message": said.as_request() | more}]}
