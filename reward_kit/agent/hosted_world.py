@@ -13,7 +13,7 @@ import random
 import socket
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -117,15 +117,18 @@ class HostedWorld:
     async def _ping(self) -> None:
         """Say that the process still reacts."""
 
-    async def _open(self, sample: Sample) -> str:
+    async def _open(self, sample: Sample) -> tuple[str, bool, bool]:
         _seed(sample.id)
         self._world = await finished(self._environment.open(sample))
         self._world.on_the_loop = True  # the process is its own: it may hold it up
         self._attached = self.world._attached
-        return self.world.durability
+        takes_users = type(self.world).take_user is not World.take_user
+        return self.world.durability, self.world.needs_question, takes_users
 
-    async def _start(self, draw: int, on_record: tuple[Sequence[Message] | None, Any]) -> Any:
+    async def _start(self, draw: int, on_record: tuple[Sequence[Message] | None, Any], has_user: bool) -> Any:
         self.world.draw = draw
+        if has_user:
+            self.world.take_user(_UserOfParent(self._ask_parent))
         self.world.runner.begin_turn(*on_record)
         return _plain(await finished(self.world.start()))
 
@@ -186,6 +189,20 @@ class HostedWorld:
         if outcome == RAISED:
             raise RuntimeError(value)
         return value
+
+
+class _UserOfParent:
+    """The user whom the parent has for the world, and who talks there."""
+
+    def __init__(self, ask: Callable[[str, str, dict[str, Any]], Awaitable[Any]]) -> None:
+        self._ask = ask
+
+    async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Any:
+        return await self._ask("user", "speak", {"conversation": [*conversation], "draw": draw})
+
+    async def act(self, sample: Sample, conversation: Sequence[Message], draw: int, tools: Sequence[Any]) -> Any:
+        asked = {"conversation": [*conversation], "draw": draw, "tools": [*tools]}
+        return await self._ask("user", "act", asked)
 
 
 def _seed(sample_id: str) -> None:

@@ -321,6 +321,11 @@ class WorldInWorker(World):
 
     durability: Durability = "replay"  # type: ignore[misc]  # the other process says which
 
+    _takes_users = False
+    _user: Any = None
+    _user_failed: EnvironmentFailure | None = None
+    _sample: Sample
+
     def __init__(self, environment: InWorker, host: _Host) -> None:
         """Have the host make a process."""
         self._environment = environment
@@ -340,7 +345,8 @@ class WorldInWorker(World):
         reader, self._writer = await asyncio.open_unix_connection(sock=self._channel, limit=_READ_BYTES)
         self._listening = asyncio.create_task(self._listen(reader))
         try:
-            self.durability = await self._ask("open", sample)
+            self._sample = sample
+            self.durability, self.needs_question, self._takes_users = await self._ask("open", sample)
         except BaseException:
             await self.end()
             raise
@@ -349,14 +355,19 @@ class WorldInWorker(World):
 
     async def start(self) -> Any:
         """What the world begins with."""
-        return await self._ask("start", self.draw, self.runner.on_record)
+        return await self._ask_with_user("start", self.draw, self.runner.on_record, self._user is not None)
+
+    def take_user(self, user: Any) -> bool:
+        """Have `user` talk in the other process, where the world takes users."""
+        self._user = user if self._takes_users else None
+        return self._takes_users
 
     async def answer(self, message: Message) -> Answer | Any:
         """What comes back; the tool calls run in the other process."""
         runner = self.runner
         attached = [described(tool) for added in self._attached for tool in added.tools]
         needs_approval = runner.approve is not None
-        answer, uses = await self._ask("answer", message, runner.on_record, needs_approval, attached)
+        answer, uses = await self._ask_with_user("answer", message, runner.on_record, needs_approval, attached)
         runner.uses += uses
         return answer
 
@@ -441,6 +452,13 @@ class WorldInWorker(World):
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
             self._lose(f"what it said cannot be read ({type(error).__name__}: {error})")
 
+    async def _ask_with_user(self, operation: str, *arguments: Any) -> Any:
+        """The same, where the user may be asked meanwhile. What fails there is the user's, with what it cost."""
+        try:
+            return await self._ask(operation, *arguments)
+        except EnvironmentFailure as failure:
+            raise self._user_failed or failure from None
+
     def _settle(self, future: asyncio.Future[Any], outcome: str, value: Any) -> None:
         if outcome == world_host.DONE:
             future.set_result(value)
@@ -452,11 +470,14 @@ class WorldInWorker(World):
             future.set_exception(EnvironmentFailure(told, retryable=bool(retryable)))
 
     async def _reply(self, number: int, what: str, name: str, arguments: dict[str, Any]) -> None:
-        """Answer whether a call may run, or run a tool that was attached to the world here."""
+        """Answer whether a call may run, run a tool that was attached to the world here, or ask the user."""
         try:
             reply = (world_host.DONE, await self._asked(what, name, arguments))
         except ToolError as error:
             reply = (world_host.TOOL_ERROR, (str(error), error.kind))
+        except EnvironmentFailure as error:
+            self._user_failed = error
+            reply = (world_host.RAISED, str(error))
         except Exception as error:  # noqa: BLE001 - a named boundary: somebody's tool may raise anything
             reply = (world_host.RAISED, ": ".join(world_host.describe(error)))
         self._writer.write(world_host.frame((number, "reply", reply)))
@@ -464,6 +485,8 @@ class WorldInWorker(World):
     async def _asked(self, what: str, name: str, arguments: dict[str, Any]) -> Any:
         if what == "approval":
             return None if self.runner.approve is None else await self.runner.approve(name, arguments)
+        if what == "user":
+            return await getattr(self._user, name)(self._sample, **arguments)
         for tool in (tool for added in self._attached for tool in added.tools):
             if tool.name == name:
                 checked = arguments if tool.check is None else tool.check(arguments)

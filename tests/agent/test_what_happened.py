@@ -21,9 +21,10 @@ from reward_kit.agent.environment import Environment, environment_of
 from reward_kit.agent.environments.two_sided import TwoSided
 from reward_kit.agent.episode import replayed
 from reward_kit.agent.users import ModelUser, ScriptedUser, WithUser
+from reward_kit.agent.worker_worlds import in_worker
 from reward_kit.config_models import FIRST_BRANCH, BranchingConfig, Sampling
 from reward_kit.errors import ReplayError
-from reward_kit.models import Message, Rollout, Sample
+from reward_kit.models import Failure, Message, Rollout, Sample
 from reward_kit.storage.turn_journal import TurnJournal
 from tests.agent.environments.test_two_sided import library, task
 from tests.agent.worlds import Model, call, calls, essence, says, settings
@@ -196,6 +197,27 @@ async def test_an_episode_cut_off_anywhere_is_the_same_or_says_why(kind: str, tm
             on_disk = [line for line in lines.splitlines() if b'"reply":' not in line]
             words_on_disk = sum(line.count(b'"role":"user"') for line in on_disk) - (sample is SAMPLE)  # its opening
             assert live.asked == words - words_on_disk, kept
+
+
+async def test_a_user_talks_in_a_world_of_another_process_as_here(tmp_path: Path) -> None:
+    path, live = tmp_path / "episodes.jsonl", Live()
+    elsewhere = in_worker(TwoSided, {"domain": "tests.agent.environments.test_two_sided:library"})
+    environment = WithUser(elsewhere, live.user())
+    with TurnJournal(path) as journal:
+        (whole,) = await played(environment, agent(), DESK, "replay", journal)
+    assert whole.failure is None and whole.ended == "done" and whole.facts is not None, whole.failure
+    assert whole.facts["termination_reason"] == "user_stop" and whole.facts["user_side"], "its tools were used there"
+    words = live.asked
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
+    with TurnJournal(path) as journal:
+        (again,) = await played(environment, agent(), DESK, "replay", journal)
+    assert again.failure is None and again.turns[:4] == whole.turns[:4]
+    assert live.asked - words == words - 3, "the words on disk are not asked for again"
+    broken = Model([Failure(stage="generate", type="ProviderError", message="out of order")])
+    user = ModelUser(broken, Sampling(), None, "You are a reader.", "###STOP###")
+    (failed,) = await played(WithUser(elsewhere, user), agent(), DESK, "replay")
+    assert failed.failure is not None and "plays the user failed: out of order" in failed.failure.message
+    await elsewhere.close()
 
 
 def can_be_had_again(kind: str, whole: Rollout) -> bool:
