@@ -6,4 +6,5 @@ contract   one connection to a server        client     eras, lists of tools, ca
 stdio      … to a process on this machine    pool       processes that are started ahead
 sandboxed  … to a process in a sandbox       environment  a world of its own for each rollout
 http       … to an address                   server     any environment's tools, for other people's agents
+gym_server   servers of the older public package, as they were written
 """

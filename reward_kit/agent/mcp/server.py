@@ -53,11 +53,12 @@ from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Messa
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["ToolServer", "serve_http", "serve_stdio"]
+__all__ = ["MCP_PATHS", "ToolServer", "is_foreign", "serve_http", "serve_stdio"]
 
 _HANDLE: Final = "world_id"
 _MOST_WORLDS = 10_000
 _LONGEST_LINE = 8 * 2**20
+MCP_PATHS: Final = ("/mcp", "/mcp/")
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -125,6 +126,10 @@ class ToolServer:
             return _failed(request, RpcError(INTERNAL_ERROR, f"The world failed: {message_of(error)}"))
         finally:
             self._running.pop(request, None)
+
+    async def begin(self) -> World:
+        """Open the world of a server that has one, now."""
+        return (await self._first_world()).world
 
     async def close(self) -> None:
         """Close every world."""
@@ -348,8 +353,7 @@ def serve_http(server: ToolServer) -> web.Application:
     from aiohttp import web  # a server over standard input, which each rollout may start, does without it
 
     async def post(request: web.Request) -> web.Response:
-        origin = request.headers.get("Origin")
-        if origin is not None and origin.partition("://")[2].rpartition(":")[0] not in _LOCAL:
+        if is_foreign(request.headers):
             return web.Response(status=403, text="This origin may not speak to this server.")
         body = await request.read()
         wrong = _header_problem(request.headers, parse(body))
@@ -366,10 +370,16 @@ def serve_http(server: ToolServer) -> web.Application:
         await server.close()
 
     app = web.Application(client_max_size=_LONGEST_LINE, handler_args={"handler_cancellation": True})
-    for path in ("/mcp", "/mcp/"):
+    for path in MCP_PATHS:
         app.router.add_post(path, post)
     app.on_cleanup.append(close)
     return app
+
+
+def is_foreign(headers: Mapping[str, str]) -> bool:
+    """Whether a page of another host asks, which a person's browser has opened."""
+    origin = headers.get("Origin")
+    return origin is not None and origin.partition("://")[2].rpartition(":")[0] not in _LOCAL
 
 
 def _json(reply: Mapping[str, Any], status: int) -> web.Response:
