@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from reward_kit.config_models import DatasetConfig
@@ -35,6 +35,10 @@ _ROLES = frozenset({"id", "user_query", "prompt", "messages", "ground_truth", "g
 """Names that give a column a part to play. Its old name stays beside it, for a reward that names it."""
 
 _SINGLE_BRACES = re.compile(r"(?<![\w\\{])\{ ?([A-Za-z_]\w*) ?\}(?!\})")
+_OTHER_LANGUAGES = re.compile(
+    r"(?<![\w\\{])\{ ?([A-Za-z_]\w*) ?[!:.\[][^{}]*\}(?!\})|%\(([A-Za-z_]\w*)\)[a-z]|(?<![\w\\$])\$([A-Za-z_]\w*)"
+)
+"""`{question!r:>9}`, `%(question)s`, `$question`."""
 
 _HIDDEN = (USER_TURN, CONTENT)
 
@@ -133,14 +137,13 @@ def _preprocessing(path: str) -> _Step:
 
 
 def _rendering(source: str, few_shot: ShownBefore | None) -> _Step:
-    template, unseen = _compile(source), _single_braces(source)
+    template, unseen = _compile(source), [source]
 
     def render(columns: Columns) -> Iterable[Columns]:
         from jinja2 import UndefinedError
 
         if unseen:
-            _see_to_braces(source, [*unseen], _with_user_turn(columns))
-            unseen.clear()
+            _see_to_placeholders(unseen.pop(), _with_user_turn(columns))
         before = () if few_shot is None else few_shot(columns)
         if before is None:
             return ()
@@ -161,13 +164,12 @@ def _rendering(source: str, few_shot: ShownBefore | None) -> _Step:
     return render
 
 
-def _single_braces(source: str) -> list[str]:
-    """The names that a template has in single braces, which Jinja leaves as they are. `\\boxed{answer}` is no such."""
-    return [*dict.fromkeys(_SINGLE_BRACES.findall(source))]
+def _see_to_placeholders(source: str, columns: Columns) -> None:
+    """Refuse a template that would ask every row the same; warn of one that has a column's name in single braces.
 
-
-def _see_to_braces(source: str, names: list[str], columns: Columns) -> None:
-    """Refuse a template that would ask every row the same; warn of one that has a column's name in single braces."""
+    Jinja leaves single braces as they are. `\\boxed{answer}` is none.
+    """
+    names = [*dict.fromkeys(_SINGLE_BRACES.findall(source))]
     known = [name for name in names if name in columns]
     if "{{" in source or "{%" in source:
         if known:
@@ -176,14 +178,24 @@ def _see_to_braces(source: str, names: list[str], columns: Columns) -> None:
                 "write {{ %s }}.", known[0], known[0],
             )  # fmt: skip
         return
-    line = source
-    for name in known or names:
-        line = re.sub(rf"(?<![\w\\{{]){{ ?{name} ?}}(?!}})", f"{{{{ {name} }}}}", line)
-    hint = "" if known else f" {names[0]!r} is no column: {nearest_columns(names[0], columns)}."
+    others = [name for found in _OTHER_LANGUAGES.findall(source) if (name := "".join(found)) in columns]
+    if not names and not others:
+        _log.warning("`dataset.prompt_template` names no column, so every row is asked the same text.")
+        return
+    line, meant = source, {*(known or ([] if others else names)), *others}
+    for pattern in (_SINGLE_BRACES, _OTHER_LANGUAGES):
+        line = pattern.sub(lambda found: _in_jinja(found, meant), line)
+    hint = "" if known or others else f" {names[0]!r} is no column: {nearest_columns(names[0], columns)}."
+    what = f"{{{names[0]}}} in single braces" if names else f"{others[0]!r} as another language would"
     raise ConfigError(
-        f"`dataset.prompt_template` names {{{names[0]}}} in single braces, so every row would be asked the same text. "
+        f"`dataset.prompt_template` names {what}, so every row would be asked the same text. "
         f"Templates are Jinja, with two braces: write {line!r}.{hint}"
     )
+
+
+def _in_jinja(found: re.Match[str], names: Collection[str]) -> str:
+    name = next(filter(None, found.groups()))
+    return f"{{{{ {name} }}}}" if name in names else found.group()
 
 
 def _with_user_turn(columns: Columns) -> Columns:

@@ -99,13 +99,14 @@ class _Look:
                 f"`dataset.column_mapping={{{name}: COLUMN}}` with the column that holds it, set "
                 f"`reward.params.{name}`, or give the parameter a default."
             )
-        if "ground_truth" in self.lacks and _reads(self._call, "ground_truth"):
+        reads = "ground_truth" in self.lacks and _reads(self._call, "ground_truth")
+        if reads or ("ground_truth" in self.lacks and self._call.requires("ground_truth")):
             said = (
                 f"Reward {self._call.name!r} names 'ground_truth', and {rows} {has} ground truth "
                 f"({nearest_columns('ground_truth', self._columns)}). Write "
                 "`dataset.column_mapping={ground_truth: COLUMN}` with the column that holds it."
             )
-            if self._call.requires("ground_truth"):
+            if reads and self._call.requires("ground_truth"):
                 raise ConfigError(f"{said} If the reward can do without, write `ground_truth=None` in its signature.")
             _log.warning("%s", said)
         self.lacks.clear()

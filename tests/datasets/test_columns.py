@@ -137,6 +137,23 @@ def test_a_template_in_single_braces_is_refused_with_the_one_to_write(template: 
     assert written in str(refused.value)
 
 
+@pytest.mark.parametrize("template", ["{q!r:>5}", "{q[0]}", "{q.text}", "%(q)s", "$q"])
+def test_a_template_of_another_language_is_refused_with_the_one_to_write(template: str) -> None:
+    config = DatasetConfig.model_validate({"path_or_name": "x", "prompt_template": f"It costs $5: {template}"})
+    with pytest.raises(ConfigError, match=r"asked the same text.*'It costs \$5: \{\{ q \}\}'"):
+        list(samples_from_rows([{"q": "?", "a": "4"}], settings=config))
+
+
+def test_a_template_that_names_no_column_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    config = DatasetConfig.model_validate(
+        {"path_or_name": "x", "prompt_template": "Tell a joke for $5 {loudly, please}."}
+    )
+    assert len(list(samples_from_rows([{"q": "?"}, {"q": "!"}], settings=config))) == 2
+    assert [record.message for record in caplog.records if "same text" in record.message] == [
+        "`dataset.prompt_template` names no column, so every row is asked the same text."
+    ]
+
+
 @pytest.mark.parametrize(
     ("template", "warned"),
     [

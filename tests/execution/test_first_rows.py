@@ -121,6 +121,14 @@ def test_a_reward_that_can_do_without_a_truth_is_warned_of_once_unless_it_does_n
         assert sum("names 'ground_truth'" in record.message for record in caplog.records) == warnings
 
 
+def test_a_reward_that_requires_a_truth_and_does_not_read_it_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    def asks_in_vain(messages: list[Message], ground_truth: str) -> float:
+        return 1.0
+
+    assert evaluate([{"question": "?"}], asks_in_vain, model="mock").judged == 1
+    assert "names 'ground_truth', and the row has no ground truth" in caplog.text
+
+
 def test_one_row_that_has_it_is_enough(caplog: pytest.LogCaptureFixture) -> None:
     rows: list[dict[str, Any]] = [{"question": f"{n}?"} for n in range(10)]
     rows[7]["ground_truth"] = "4"
