@@ -185,7 +185,7 @@ def _given(
     name = client.model if client is not None else model
     config["generation"] = {"enabled": model is not None, "model_name": name, "n": n, **config.get("generation", {})}
     config["reward"] = {
-        "function_path": _label(reward), "params": dict(params or {}), **(reward_settings or {})
+        "function_path": _label(reward), "params": _named_params(params or {}), **(reward_settings or {})
     }  # fmt: skip
     rows = None
     if isinstance(data, str | Path):
@@ -287,6 +287,19 @@ def _named_agent(agent: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(named.get("tools"), Sequence) and not isinstance(named["tools"], str):
         named["tools"] = [_import_path(each, "agent.tools") if callable(each) else each for each in named["tools"]]
     return named
+
+
+def _named_params(given: Any, key: str = "reward.params") -> Any:
+    """The params as a config has them, with each function named by where it can be imported from."""
+    if isinstance(given, Mapping):
+        return {name: _named_params(value, f"{key}.{name}") for name, value in given.items()}
+    if isinstance(given, list | tuple):
+        return [_named_params(value, key) for value in given]
+    if not callable(given):
+        return given
+    if getattr(given, "__module__", None) == "__main__":  # which in a worker process is another program
+        raise ConfigError(f"`{key}` is a function of the program that runs. Put it into a module, and import it here.")
+    return _import_path(given, key)
 
 
 def _import_path(given: Any, key: str) -> str:

@@ -169,6 +169,7 @@ def test_params_and_settings_reach_the_run() -> None:
         ({"dataset": None}, ConfigError, "No data are given"),
         ({"dataset": 7}, ConfigError, "The data are of type int"),
         ({"params": {"colour": "red"}}, ConfigError, "colour"),
+        ({"params": {"with": [lambda: 0]}}, ConfigError, "`reward.params.with` is <function"),
     ],
 )
 def test_wrong_arguments_are_one_sentence(arguments: dict[str, Any], error: type[Exception], said: str) -> None:

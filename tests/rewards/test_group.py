@@ -160,7 +160,7 @@ def test_the_verifier_is_handed_the_rollout_as_in_a_run(tmp_path: Path) -> None:
     rows = [{"user_query": "2 + 2?", "ground_truth": 4}]
     run = evaluate(
         rows, relative_length_reward, n=2, model="mock", output_dir=tmp_path,
-        params={"verifier": f"{__name__}:stopped"}, generation={"mock": {"responses": ["4", "4.0"]}},
+        params={"verifier": stopped}, generation={"mock": {"responses": ["4", "4.0"]}},
     )  # fmt: skip
     assert [row["evaluation_score"] for row in run.rows()] == [1.0, 0.0]
 
