@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from reward_kit.datasets.ground_truths import AmbiguousTruth
-from reward_kit.datasets.interpret import RowReader
+from reward_kit.datasets.interpret import NothingAsked, RowReader
 from reward_kit.datasets.rows import BadRow, Written, as_json
-from reward_kit.models import Failure, Message, Rollout, Verdict, split_off_answer
+from reward_kit.models import Failure, Message, Rollout, Sample, Verdict, split_off_answer
 from reward_kit.utils.trusted import trusted
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ __all__ = [
     "messages_in",
     "object_in",
     "rollout_in",
+    "rollout_of_row",
 ]
 
 
@@ -194,15 +195,25 @@ def rollout_in(
     asked, answered = split_off_answer(messages_in(turns, field))
     if not asks:
         row = {**row, "messages": turns[: len(asked)]}
+    row = row if sample_id is None else {**row, "id": sample_id}
+    return _rollout(sample=_sample_in(incoming, row, asked), response_index=0, turns=answered)
+
+
+def rollout_of_row(incoming: Incoming, row: Mapping[str, Any], answer: Mapping[str, Any]) -> Rollout:
+    """The same for a caller that sends a row of a dataset, which may ask nothing, and the turn that answers it."""
+    return _rollout(sample=_sample_in(incoming, row, None), response_index=0, turns=messages_in([answer]))
+
+
+def _sample_in(incoming: Incoming, row: Mapping[str, Any], asked: list[Message] | None) -> Sample:
     try:
-        row = row if sample_id is None else {**row, "id": sample_id}
-        sample = _rows.sample_as_it_is(row, asked, incoming.written, named=incoming.needs_ids)
+        return _rows.sample_as_it_is(row, asked, incoming.written, named=incoming.needs_ids)
+    except NothingAsked:
+        return _sample_in(incoming, row, [])
     except AmbiguousTruth as error:
         which = " or ".join(map(repr, error.candidates))
         raise BadRequest(f"It is unclear what is right: {which}. Send it in the field 'ground_truth'.") from None
     except BadRow as error:
         raise BadRequest(f"The request cannot be read: {error}.") from None
-    return _rollout(sample=sample, response_index=0, turns=answered)
 
 
 def _kind(value: Any) -> str:

@@ -188,6 +188,22 @@ def test_a_row_means_the_same_at_every_door(door: str, case: Case) -> None:
     assert {name: seen["columns"].get(name) for name in columns} == columns
 
 
+@settings(max_examples=100)
+@given(case=cases())
+def test_an_item_of_azure_asks_what_its_row_asks(case: Case) -> None:
+    route = load_dialect("azure").routes[0]
+    body = json.loads(json.dumps({"item": case.row, "sample": {"output_text": ANSWER}}))
+    if case.unclear:
+        with pytest.raises(BadRequest, match="unclear what"):
+            route.read(Incoming(body, {}))
+        return
+    (rollout,) = route.read(Incoming(body, {})).asked
+    assert isinstance(rollout, Rollout)
+    said = [turn.text for turn in rollout.messages[-2:]]
+    assert (said, repr(rollout.sample.ground_truth)) == ([case.asked, ANSWER], repr(case.truth))
+    assert rollout.sample.columns == RowReader().sample(case.row).columns
+
+
 # ── what is judged ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 FORGERIES = {

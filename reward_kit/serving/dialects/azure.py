@@ -4,10 +4,10 @@
     POST /azure   {"data": {"item": {…}, "sample": {…}}}  or  {"item": {…}, "sample": {…}}
                   →  {"schema_version", "status": "Completed", "score", "reason", "passed", "threshold", "properties"}
 
-The sample is what the model said (`output_text`, `output_tools`), the item its row: its `messages` or `query` are the
-prompt, and the item is read as a row of a dataset is: it says what a right answer looks like, and the rest reaches the
-reward by name. An answer has passed from the request's own threshold on, else the reward's. What could not be
-judged has the status `Error` and no score.
+The sample is what the model said (`output_text`, `output_tools`). The item is its row, and is read as a row of a
+dataset is: it says what was asked and what a right answer looks like, and the rest reaches the reward by name. An
+answer has passed from the request's own threshold on, else the reward's. What could not be judged has the status
+`Error` and no score.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reward_kit.integrations.turns import prompt_turns
 from reward_kit.models import EvaluateResult, Verdict
 from reward_kit.serving.dialect import (
     BadRequest,
@@ -25,14 +24,13 @@ from reward_kit.serving.dialect import (
     Reply,
     Route,
     object_in,
-    rollout_in,
+    rollout_of_row,
 )
 from reward_kit.serving.dialects.numbers import metrics_of
 
 __all__ = ["AZURE"]
 
 _VERSION = "0.0.1"
-_PROMPTS = ("messages", "prompt", "query", "question", "input")
 _ANSWERS = ("output_text", "response", "output")
 
 
@@ -47,14 +45,11 @@ def _read(incoming: Incoming) -> Exchange:
     turn: dict[str, Any] = {"role": "assistant", "content": answer if isinstance(answer, str) else None}
     if calls:
         turn["tool_calls"] = calls
-    prompt = _first(item, _PROMPTS)
-    turns = prompt_turns(prompt) if isinstance(prompt, str | list) else []
     settings = body.get("initialization_parameters") or {}
     given = settings.get("threshold") if isinstance(settings, dict) else None
     line = float(given) if isinstance(given, int | float) else incoming.pass_threshold
-    row = {name: value for name, value in item.items() if name not in {"response", "messages"}}
-    asked = rollout_in(incoming, row, [*turns, turn], "item", asks=bool(turns) and "messages" not in item)
-    return Exchange([asked], lambda verdicts: _reply(verdicts, line))
+    row = {name: value for name, value in item.items() if name != "response"}
+    return Exchange([rollout_of_row(incoming, row, turn)], lambda verdicts: _reply(verdicts, line))
 
 
 def _object(value: Any, field: str) -> dict[str, Any]:
