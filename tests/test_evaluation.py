@@ -178,6 +178,15 @@ def test_wrong_arguments_are_one_sentence(arguments: dict[str, Any], error: type
         evaluate(**given)
 
 
+def test_an_integer_too_long_for_a_float_keeps_its_digits_in_every_file(tmp_path: Path) -> None:
+    long = 10**400 + 7
+    rows = [{"prompt": "?", "ground_truth": long, "held": {"by": [long]}}]
+    run = evaluate(rows, exact, model="mock", output_dir=tmp_path, output={"preview_pairs_file": "pairs.jsonl"})
+    assert [(row["ground_truth_for_eval"], row["columns"]["held"]) for row in run.rows()] == [(long, {"by": [long]})]
+    assert str(long) in (tmp_path / "pairs.jsonl").read_text("utf-8")
+    assert evaluate(rows, exact, model="mock", output_dir=tmp_path, rescore=True).judged == 1
+
+
 def test_they_are_public_names() -> None:
     assert (reward_kit.evaluate, reward_kit.evaluate_async) == (evaluate, evaluate_async)
 

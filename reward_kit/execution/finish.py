@@ -8,8 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from reward_kit.config_models import PipelineConfig
 from reward_kit.errors import ConfigError
 from reward_kit.execution.counters import RunCounters
@@ -48,7 +46,7 @@ def finish(  # noqa: PLR0913 - one parameter a part
         figures = rollout_figures(rollouts)
     else:
         results.compact(position_of)
-        rows = map(orjson.loads, results.in_order())
+        rows = map(exact_json.loads, results.in_order())
         figures = vocabulary.figures(rows, config.reward)
         _write_copies(config, results)
     figures |= _beyond_what_was_asked(figures, counters.called_for)
@@ -117,7 +115,7 @@ def rollout_figures(journal: Journal) -> dict[str, Any]:
     """The figures of rollouts: how many there are, what failed, what was spent."""
     rollouts, samples, last_id = 0, 0, None
     totals = Totals()
-    for line in map(orjson.loads, journal.in_order()):
+    for line in map(exact_json.loads, journal.in_order()):
         rollouts += 1
         samples += line["id"] != last_id
         last_id = line["id"]

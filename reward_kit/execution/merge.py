@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from reward_kit.errors import ConfigError, StorageError
 from reward_kit.execution.shell.summary import execution_figures, whole_summary
 from reward_kit.execution.summary import summarise
@@ -22,6 +20,7 @@ from reward_kit.storage.journal_lines import Head
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, read_document, refuse_cut
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.storage.vocabularies import SHELL, vocabulary_of
+from reward_kit.utils import exact_json
 
 __all__ = ["merge_runs"]
 
@@ -94,14 +93,14 @@ def _counts(head: Head, known: JournalIndex) -> bool:
 
 
 def _summary(results: Journal, parts: list[Summary], target: RunDirectory, thresholds: Thresholds) -> Summary:
-    rows: Iterator[Summary] = map(orjson.loads, results.in_order())
+    rows: Iterator[Summary] = map(exact_json.loads, results.in_order())
     first = next(rows, None)
     if first is None or vocabulary_of(first) is not SHELL:
         with_model = {name: parts[0].get(name) for name in ("model", "n")}
-        lines = map(orjson.loads, results.in_order())
+        lines = map(exact_json.loads, results.in_order())
         figures = summarise(lines, pass_threshold=thresholds.whole, by_split=thresholds.by_split)
         return figures | with_model | {"parts": len(parts)}
-    figures = execution_figures(map(orjson.loads, results.in_order()))
+    figures = execution_figures(map(exact_json.loads, results.in_order()))
     executions = [part["execution"] for part in parts if part.get("execution")]
     known = [part["inference"] for part in (*parts, target.read_summary() or {}) if part.get("inference")]
     common = executions[0] if executions else {}

@@ -26,6 +26,7 @@ from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.row_json import json_text
 from reward_kit.storage.tables import entry_of, last_text, set_fields, verdict_columns
 from reward_kit.storage.vocabularies import BEST_OF_N
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_parquet, seal_parquet
 
 if TYPE_CHECKING:
@@ -243,9 +244,9 @@ def _rows(lines: Iterable[bytes], verification: Mapping[str, Verification]) -> I
     for line in lines:
         start = line.index(_SAMPLE)
         if known and line.startswith(known, start):
-            answer = orjson.loads(line[:start] + line[start + len(known) :])
+            answer = exact_json.loads(line[:start] + line[start + len(known) :])
         else:
-            answer = sample = orjson.loads(line)
+            answer = sample = exact_json.loads(line)
             known = line[start : line.index(_ANSWER, start)]
             how = verification.get(sample["split"])
         yield _row(sample, answer, how)

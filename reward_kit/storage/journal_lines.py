@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import orjson
 
 from reward_kit.models import SCHEMA_VERSION
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line, unsealed
 
 __all__ = [
@@ -129,7 +130,7 @@ def is_whole(line: bytes) -> bool | None:
     if not line.startswith(b'{"schema":1,'):
         return False
     try:
-        return None if HEAD.match(line) and isinstance(orjson.loads(line), dict) else False
+        return None if HEAD.match(line) and isinstance(exact_json.loads(line), dict) else False
     except orjson.JSONDecodeError:
         return False
 

@@ -34,6 +34,7 @@ from reward_kit.storage.git_revision import GitRevision
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.reviews import REVIEWS
 from reward_kit.storage.turn_journal import EPISODES
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed_document, sealed_text
 from reward_kit.utils.clock import now
 
@@ -436,7 +437,7 @@ def _any_line(path: Path, matches: Callable[[dict[str, Any]], bool]) -> bool:
         return False
     try:
         with Journal(path, read_only=True) as journal:
-            return any(matches(orjson.loads(line)) for line in journal.lines())
+            return any(matches(exact_json.loads(line)) for line in journal.lines())
     except StorageError:
         return True
 

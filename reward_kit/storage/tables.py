@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
 from pydantic import BaseModel, ValidationError
 
 from reward_kit.errors import StorageError
@@ -17,6 +16,7 @@ from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout,
 from reward_kit.storage.journal_lines import Entry, Head, Status, position_in
 from reward_kit.storage.row_json import forgiving_json, plain_json
 from reward_kit.storage.vocabularies import RUN
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line
 
 __all__ = [
@@ -57,7 +57,7 @@ def rollout_from_line(line: bytes) -> Rollout:
 def _refuse_other_fields(line: bytes, rollout: Rollout) -> None:
     """Refuse a line that lacks a field, or of a time before checksums has another: defaults would hide the damage."""
     lacking = {"turns", "sample"} - rollout.model_fields_set
-    other = set() if check_line(line) else _unknown_fields(orjson.loads(line))
+    other = set() if check_line(line) else _unknown_fields(exact_json.loads(line))
     if lacking or other:
         what = f"lacks {', '.join(sorted(lacking))}" if lacking else f"has unknown fields: {', '.join(sorted(other))}"
         raise StorageError(

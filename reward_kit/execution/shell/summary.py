@@ -13,13 +13,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from reward_kit.execution.run_summary import beside_the_cost
 from reward_kit.execution.totals import Totals
 from reward_kit.statistics import ClusteredMean, PassAtK
 from reward_kit.storage.shell_tables import NO_COMMAND
 from reward_kit.storage.vocabularies import SHELL
+from reward_kit.utils import exact_json
 
 __all__ = ["CommandCounts", "count_commands", "execution_figures", "whole_summary"]
 
@@ -49,10 +48,10 @@ def count_commands(path: Path) -> CommandCounts:
     setups: set[bytes] = set()
     model = None
     with path.open("rb") as file:
-        for line in map(orjson.loads, file):
+        for line in map(exact_json.loads, file):
             commands += line[SHELL.response] is not None
             no_command += line.get("error_type") == NO_COMMAND
-            setups.add(hashlib.blake2b(orjson.dumps(line["setup_commands"]), digest_size=12).digest())
+            setups.add(hashlib.blake2b(exact_json.dumps(line["setup_commands"]), digest_size=12).digest())
             model = model or line["model"]
     return CommandCounts(commands, no_command, len(setups), model)
 
