@@ -12,13 +12,15 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from reward_kit.agent.environment import environment_of
+from reward_kit.agent.environment import Environment, World, environment_of
 from reward_kit.agent.mcp.client import McpClient
 from reward_kit.agent.mcp.environment import McpEnvironment
 from reward_kit.agent.mcp.http import HttpServer
 from reward_kit.agent.mcp.protocol import LEGACY, MODERN, RpcError
 from reward_kit.agent.mcp.server import ToolServer, serve_http
 from reward_kit.agent.mcp.stdio import StdioChannel
+from reward_kit.datasets.interpret import sample_of
+from reward_kit.errors import EnvironmentFailure
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message, Sample
 from tests.agent.mcp.game import Game
 
@@ -62,6 +64,27 @@ async def test_what_goes_wrong_is_said_as_the_protocol_has_it(client: McpClient)
     with pytest.raises(TimeoutError):
         await client.call_tool("wait", {}, 0.2)
     assert (await client.call_tool("add", {"amount": 1}, 60)).text == "42"
+
+
+class Remembered(Environment):
+    """Opens no world; remembers what it was asked to open one for."""
+
+    def __init__(self) -> None:
+        self.seen: list[Sample] = []
+
+    async def open(self, sample: Sample) -> World:
+        """Put the sample down."""
+        self.seen.append(sample)
+        raise EnvironmentFailure("that was all", retryable=False)
+
+
+async def test_a_row_means_what_it_means_in_a_run() -> None:
+    row = {"Question": "2 + 2?", "answer": 4, "seed": 3}
+    environment = Remembered()
+    server = ToolServer(environment, row=row)
+    await server.reply_to(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}')
+    (sample,), read = environment.seen, sample_of(row)
+    assert sample.model_copy(update={"id": read.id}) == read
 
 
 @pytest.fixture
