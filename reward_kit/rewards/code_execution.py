@@ -3,7 +3,7 @@
 
     answer ─▶ the code in it ─▶ a sandbox ─▶ what it printed or returned ─▶ compared here with what is expected
 
-Python runs in zygotes (one process per program, all its function tests in it), JavaScript, C and C++ in the sandbox.
+Python runs in zygotes (each test as if no other had run before it), JavaScript, C and C++ in the sandbox.
 Expected values never enter the process that runs the code. Where no sandbox works, there is no verdict; code is never
 run without one.
 """

@@ -36,8 +36,6 @@ class CallOutcome:
     oom_killed: bool = False
     """It died because it exceeded its memory."""
     wall_seconds: float = 0.0
-    fresh: bool = True
-    """It was the first call in its process, so that no earlier one can have brought this about."""
 
     @property
     def ok(self) -> bool:
@@ -103,13 +101,17 @@ class IsolatedPython(Protocol):
         code: str,
         inputs: Sequence[bytes],
         *,
+        isolated: bool = True,
         stop_early: bool = False,
         most_lost: float = 1e9,
         look_after: float = 1e9,
         timeout: float | None = None,
         limits: Limits | None = None,
     ) -> list[CallOutcome]:
-        """Run `code` as a program once for each input; what it printed is the value of an outcome."""
+        """Run `code` as a program once for each input; what it printed is the value of an outcome.
+
+        Without `isolated`, runs may share a process.
+        """
         ...
 
     async def call(  # noqa: PLR0913 - each is a choice of its own

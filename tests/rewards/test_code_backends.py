@@ -18,7 +18,7 @@ import pytest
 
 from reward_kit.cli import main
 from reward_kit.config_models import SandboxConfig, load_config
-from reward_kit.errors import SandboxError, SandboxUnavailableError, StorageError
+from reward_kit.errors import SandboxUnavailableError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.run_identity import results_settings
 from reward_kit.models import EvaluateResult, Rollout
@@ -187,8 +187,8 @@ def test_the_tests_are_out_of_reach_of_the_code(resources: dict[str, Any]) -> No
 
 def test_tests_that_end_their_own_process_judge_nothing(resources: dict[str, Any]) -> None:
     tests = "import os\ndef test_it():\n    assert f(1) == 1\n    os._exit(0)\n"
-    with pytest.raises(SandboxError, match="end their own process"):
-        fractional_code_reward(messages=answer("def f(x): return x"), ground_truth=tests, **resources)
+    result = fractional_code_reward(messages=answer("def f(x): return x"), ground_truth=tests, **resources)
+    assert not result.is_score_valid and "end their own process" in (result.reason or "")
 
 
 def test_another_interpreter_is_one_of_the_sandbox(resources: dict[str, Any]) -> None:

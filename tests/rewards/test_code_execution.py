@@ -20,6 +20,7 @@ from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards import apps_coding_reward, code_execution, deepcoder_reward
 from reward_kit.rewards._code import python as python_code
+from reward_kit.rewards._code import runner
 from reward_kit.rewards.apps_coding_reward import evaluate_apps_solution
 from reward_kit.rewards.code_execution import (
     compare_outputs,
@@ -397,3 +398,28 @@ def test_the_examples_of_the_docstrings(module: ModuleType) -> None:
         for test in finder.find(inspect.unwrap(vars(module)[name]), name, module):
             runner.run(test)
     assert runner.tries and not runner.failures
+
+
+# ── whose doing it is ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("breaks", "control", "score"), [(1, True, 1.0), (2, True, 0.0), (2, False, None)])
+def test_a_sandbox_that_breaks_is_tried_once_more(
+    monkeypatch: pytest.MonkeyPatch, breaks: int, control: bool, score: float | None
+) -> None:
+    """Breaking again, it is the code's doing where a right program passes, and else nobody knows."""
+    judge, tried = runner._judged, []
+
+    def breaking(code: str, *rest: Any) -> Any:
+        tried.append(code)
+        if len(tried) <= breaks or (len(tried) > breaks and not control):
+            raise SandboxError("it broke")
+        return judge(code, *rest)
+
+    monkeypatch.setattr(runner, "_judged", breaking)
+    if score is None:
+        with pytest.raises(SandboxError):
+            by_input("print(input())", ("1", "1"))
+        return
+    result = by_input("print(input())", ("1", "1"))
+    assert (result.score, result.is_score_valid) == (score, True), result.reason

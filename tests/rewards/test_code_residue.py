@@ -22,11 +22,13 @@ def a_zygote() -> None:
 ANSWERS = repr(dict(CASES)).encode()
 RIGHT = f"""{WAYS}
 leave({ANSWERS!r})
+ALL.remove(first_process)
 
 def count(s):
     leave({ANSWERS!r})
     return len(s) - s.count(" ")
 """
+"""A call leaves the process above it alone: that is the one which has loaded this code."""
 WRONG = f"""{WAYS}
 import ast
 
@@ -37,8 +39,12 @@ def count(s):
     return -1
 """
 """It gives the answers away as soon as anything was found anywhere, be it only a trace."""
-RIGHT_PROGRAM = f"{WAYS}\nALL.remove(descriptors)\nprint(len(input().replace(' ', '')))\nleave({ANSWERS!r})\n"
-"""It leaves its own descriptors alone: what it has printed is in one of them."""
+RIGHT_PROGRAM = f"""{WAYS}
+ALL = [way for way in ALL if way not in (descriptors, first_process)]
+print(len(input().replace(' ', '')))
+leave({ANSWERS!r})
+"""
+"""It leaves its own descriptors alone, for what it has printed is in one of them, and the process above it."""
 WRONG_PROGRAM = f"{WAYS}\nprint(len(input().replace(' ', '')) if look() else -1)\n"
 BY_INPUT = [{"input": f"{text}\n", "expected_output": f"{count}\n"} for text, count in CASES]
 

@@ -1340,3 +1340,180 @@ def test_what_passes_between_a_test_and_the_code_earns_nothing_by_itself(name: s
 def test_what_cannot_be_done_from_another_process_judges_nothing(test: str) -> None:
     result = judged("class Thing: pass\ndef f(): return 1\ndef g(): return f()", {"test": test})
     assert verdict(result) is None and "Not judged" in str(result.reason), result.reason
+
+
+# ── nothing that an answer does withholds its verdict ────────────────────────────────────────────────────────────────
+
+HIERARCHY = """
+class BankError(Exception):
+    def __init__(self, text, code=3):
+        super().__init__(text)
+        self.code = code
+class Refused(BankError): pass
+class Insufficient(Refused, ValueError): pass
+def pay(n):
+    if n > 3: raise Insufficient(f'no {n}')
+    return n
+"""
+RAISES = """
+    import unittest
+    from solution import *
+    class Tests(unittest.TestCase):
+        def test_pay(self):
+            self.assertEqual(pay(2), 2)
+            for kind in (Insufficient, Refused, BankError, ValueError):
+                with self.assertRaises(kind) as caught: pay(5)
+                self.assertEqual((str(caught.exception), caught.exception.code), ('no 5', 3))
+            self.assertFalse(issubclass(BankError, ValueError))
+"""
+
+
+def test_exceptions_with_ancestors_of_their_own_are_judged() -> None:
+    assert verdict(judged(HIERARCHY, RAISES)) == 1.0
+    for wrong in (("> 3", "> 30"), ("Refused, ValueError", "Refused"), ("(BankError): pass", "(Exception): code = 3")):
+        assert verdict(judged(HIERARCHY.replace(*wrong), RAISES)) == 0.0
+
+
+ESCAPES: dict[str, tuple[str, Any]] = {
+    "the test counts for ever": ("def f(): return 10 ** 12", "def test_f():\n    n = 0\n    while n < f(): n += 1"),
+    "the test calculates for ever": ("def f(): return 10 ** 9", "assert 3 ** f() == 9"),
+    "the test matches for ever": (
+        "def f(): return '(a+)+$'",
+        "import re\ndef test_f():\n    assert re.match(f(), 'a' * 60 + 'b') is None",
+    ),
+    "a class that the setup uses": (
+        "def depth(n): return 1",
+        {"test_list": ["assert depth(root) == 2"], "test_setup_code": "root = Node(Node(None))"},
+    ),
+    "a module of pytest": (
+        "import types\nf = types.ModuleType('pytest.nowhere')",
+        "def test_f():\n    assert f(3) == 4",
+    ),
+    "a type that makes no plain data": ("def f(): return object\ndef g(x): return 4", "assert g(f()()) == 5"),
+    "ancestors that cannot be": (
+        "class A(Exception): pass\nA.__name__ = 'B'\nclass B(A): pass\nB.__name__ = 'A'\ndef f(): raise B",
+        "from solution import *\ndef test_f():\n    assert f() == 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_an_answer_does_not_choose_to_have_no_verdict(name: str) -> None:
+    code, tests = ESCAPES[name]
+    result = deepcoder_code_reward(messages=answer(code), ground_truth=tests, timeout=1)
+    assert verdict(result) == 0.0, result.reason
+
+
+NO_TESTS: list[tuple[str, str | None]] = [
+    ("assert True", "f"),
+    ("assert 1 + 1 == 2", "f"),
+    ("def check(candidate):\n    assert True", "f"),
+    ("def test_it():\n    assert len('ab') == 2", None),
+    ("import unittest\nclass Tests(unittest.TestCase):\n    def test_it(self): self.assertTrue(True)", None),
+]
+
+
+@pytest.mark.parametrize(("tests", "function"), NO_TESTS)
+def test_what_does_not_use_the_code_is_no_test(tests: str, function: str | None) -> None:
+    for code in ("def f(x): return x", "1 / 0"):
+        result = judged(code, tests, target_function=function)
+        assert verdict(result) is None or (verdict(result), code) == (0.0, "1 / 0"), result.reason
+
+
+@pytest.mark.parametrize("function", ["abs", "len", "round", "sorted"])
+def test_a_function_that_is_left_out_is_not_pythons(function: str) -> None:
+    given = {"abs": -3, "len": "abc", "round": 2.6, "sorted": [2, 1]}[function]
+    expected = getattr(__import__("builtins"), function)(given)
+    kinds: list[tuple[Any, str | None]] = [
+        ([{"input": repr(given), "expected_output": repr(expected)}], function),
+        (f"def check(candidate):\n    assert candidate({given!r}) == {expected!r}", function),
+        ([f"assert {function}({given!r}) == {expected!r}"], None),
+    ]
+    for tests, named in kinds:
+        assert verdict(judged("x = 1", tests, target_function=named)) == 0.0
+        own = f"import builtins\ndef {function}(x): return builtins.{function}(x)"
+        assert verdict(judged(own, tests, target_function=named)) == 1.0
+
+
+READ = {
+    "in a comparison": "assert count(xs) == reference(xs)",
+    "the other way round": "assert reference(xs) == count(xs)",
+    "in a difference": "assert abs(count(xs) - reference(xs)) < 1e-9",
+    "by several arguments": "args = (xs,)\nassert count(*args) == reference(*args)",
+    "by Python": "assert count(xs) == len(xs)",
+    "by a part": "assert count(xs) == 1 + len(xs[1:])",
+    "by an assertion": "import unittest\nunittest.TestCase().assertEqual(count(xs), reference(xs))",
+    "by a tolerance": "import math\nassert math.isclose(count(xs), reference(xs))",
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_code_does_not_change_what_it_is_compared_with(name: str) -> None:
+    body = textwrap.indent(READ[name], "    ")
+    tests = f"def reference(xs): return len(xs)\ndef test_it():\n    xs = [4, 5, 6]\n{body}\n"
+    assert verdict(judged("def count(xs): return sum(1 for _ in xs)", tests)) == 1.0
+    assert verdict(judged("def count(xs):\n    xs.clear()\n    return 0", tests)) == 0.0
+
+
+def test_what_is_changed_in_place_is_seen() -> None:
+    tests = """
+        def test_it():
+            xs = [2, 1]
+            assert (put(xs), xs) == (None, [1, 2])
+            ys = [3, 2]
+            assert put(ys) is None and ys == sorted(ys)
+            zs = [5, 4]
+            assert (put(zs) or zs) == sorted(zs)
+            ws = [7, 6]
+            put(ws)
+            assert ws == sorted(ws)
+    """
+    assert verdict(judged("def put(xs): xs.sort()", tests)) == 1.0
+    assert verdict(judged("def put(xs): xs.clear()", tests)) == 0.0
+
+
+VECTOR = """
+class Vector:
+    def __init__(self, *parts): self.parts = parts
+    def __add__(self, other): return Vector(*map(sum, zip(self.parts, other.parts)))
+    def __eq__(self, other): return EQUAL
+"""
+ALWAYS = ["True", "isinstance(other, Vector)", "type(self) is type(other)", "hasattr(other, 'parts')"]
+
+
+def test_a_class_whose_objects_are_all_equal_fails() -> None:
+    tests = "from solution import Vector\ndef test_it():\n    assert Vector(1, 2) + Vector(3, 4) == Vector(4, 6)\n"
+    honest = "isinstance(other, Vector) and self.parts == other.parts"
+    assert verdict(judged(VECTOR.replace("EQUAL", honest), tests)) == 1.0
+    for equal in ALWAYS:
+        assert verdict(judged(VECTOR.replace("EQUAL", equal), tests)) == 0.0, equal
+    parity = "class Parity:\n    def __init__(self, n): self.n = n\n"
+    parity += "    def __eq__(self, other): return self.n % 2 == other.n % 2"
+    assert (
+        verdict(judged(parity, "from solution import Parity\ndef test_it():\n    assert Parity(3) == Parity(5)")) == 1.0
+    )
+
+
+ARRAYS = """
+    import numpy as np
+    def test_it():
+        a = np.array([[1, 2], [3, 4]])
+        half = halved(a)
+        assert isinstance(half, np.ndarray) and half.shape == (2, 2) and half.dtype == np.float64
+        assert half.sum() == 5.0 and half.tolist() == [[0.5, 1], [1.5, 2]] and (half * 2 == a).all()
+        assert halved(np.float32(3)).dtype == np.float32
+        fill(a)
+        assert (a == 7).all()
+"""
+
+
+def test_arrays_arrive_as_arrays() -> None:
+    right = "def halved(a): return (a / 2).astype(a.dtype if a.dtype.kind == 'f' else float)\ndef fill(a): a[:] = 7"
+    result = judged(right, ARRAYS)
+    if "No module named 'numpy'" in (result.reason or ""):
+        pytest.skip("the interpreter in the sandbox has no numpy")
+    assert verdict(result) == 1.0, result.reason
+    assert verdict(judged(right.replace("(a / 2)", "(a / 2 + 1)"), ARRAYS)) == 0.0
+    assert verdict(judged("import numpy\n" + right.replace("return ", "return numpy.ravel"), ARRAYS)) == 0.0
+    values = [{"input": "3", "expected_output": "[0, 1, 2]"}]
+    assert verdict(judged("import numpy\ndef f(n): return numpy.arange(n)", values, target_function="f")) == 1.0

@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 _COMPILE_SECONDS, _COMPILE_MB = 60.0, 1536
+_COMPILE_BY_THE_CLOCK = 90.0
 _PROGRAM_MB = 64
 """The largest program that a compiler may write. A source of 60 bytes can ask for gigabytes, which would have to be
 carried to where the program runs."""
@@ -74,14 +75,21 @@ const given = JSON.parse(fs.readFileSync(0, 'utf8'));
 const log = process.stderr;
 console.log = (...each) => log.write(each.join(' ') + '\\n');
 Object.assign(globalThis, { require, module, exports: module.exports });
+const simple = /^[\\w$]+$/.test(name);
+const found_there = () => simple ? vm.runInThisContext(`typeof ${name} === 'undefined' ? undefined : ${name}`) : name;
+const before = simple ? found_there() : undefined;
 vm.runInThisContext(fs.readFileSync('main.js', 'utf8'), { filename: 'main.js' });
 let place = name;
-if (/^[\\w$]+$/.test(name) && vm.runInThisContext(`typeof ${name}`) === 'undefined')
+if (found_there() === before)
   place = typeof module.exports === 'function' ? 'module.exports'
     : name in module.exports ? `module.exports.${name}` : `new Solution().${name}`;
 const found = vm.runInThisContext(`(...given) => (${place})(...given)`);
-const plain = (_, each) => typeof each === 'bigint' ? { [mark]: `${each}` }
-  : each instanceof Set ? [...each] : each instanceof Map ? Object.fromEntries(each) : each;
+const plain = (_, each) => {
+  if (typeof each === 'function' || typeof each === 'symbol') throw new TypeError(`a ${typeof each} is not plain data`);
+  if (typeof each === 'bigint' || (typeof each === 'number' && !Number.isFinite(each))) return { [mark]: `${each}` };
+  if (each instanceof Set || (ArrayBuffer.isView(each) && !(each instanceof DataView))) return [...each];
+  return each instanceof Map ? Object.fromEntries(each) : each;
+};
 Promise.resolve(found(...given)).then(value => {
   fs.writeSync(1, '\\n' + mark + '=' + JSON.stringify(value === undefined ? null : value, plain));
 });
@@ -107,7 +115,7 @@ _USUAL_C = "".join(f"#include <{name}.h>\n" for name in ("stdio", "stdlib", "str
 _USUAL_CPP = "#include <bits/stdc++.h>\nusing namespace std;\n"
 _INCLUDES = re.compile(r"^[ \t]*(?:#[ \t]*include|import)\b", re.MULTILINE)
 
-_CPP = " || ".join(f"g++ -O2 -std=gnu++{year} -pipe -o main main.cpp" for year in (20, 17))
+_CPP = " || ".join(f"g++ -O2 -std=gnu++{year} -o main main.cpp" for year in (20, 17))
 """By the newer standard, and what only the older one takes by that."""
 
 LANGUAGES = {
@@ -120,7 +128,7 @@ LANGUAGES = {
         beside={"prelude.js": _JAVASCRIPT_PRELUDE},
     ),
     "cpp": Language("main.cpp", "./main", "g++", compile=_CPP, memory_mb=64, usual=_USUAL_CPP),
-    "c": Language("main.c", "./main", "gcc", compile="gcc -O2 -std=gnu17 -pipe -o main main.c -lm", usual=_USUAL_C),
+    "c": Language("main.c", "./main", "gcc", compile="gcc -O2 -std=gnu17 -o main main.c -lm", usual=_USUAL_C),
 }
 """What is run by commands, by name."""
 
@@ -203,7 +211,7 @@ class _Program:
             await workshop.write(name, content.encode())
         if not self.language.compile:
             return None
-        done = await workshop.run_standalone(self.language.compile, timeout=longest_by_the_clock(_COMPILE_SECONDS))
+        done = await workshop.run_standalone(_compiling(self.language.compile), timeout=_COMPILE_BY_THE_CLOCK)
         if done.timed_out and (done.cpu_seconds or 0.0) < _COMPILE_SECONDS:
             raise SandboxError("The machine is too busy: the compiler did not finish in time. Try again.")
         if not done.ok:
@@ -245,6 +253,11 @@ class _Program:
         return await run_within(self._place, f"exec {self.language.run}", self._options.timeout, stdin)
 
 
+def _compiling(command: str) -> str:
+    """A compiler at work, with only files to read: what includes a pipe of its own would wait for it for ever."""
+    return f"({command}) </dev/null >compiler.log 2>&1; status=$?; head -c 20000 compiler.log; exit $status"
+
+
 def _as_json(arguments: list[Any]) -> str:
     try:
         return json.dumps(arguments)
@@ -253,9 +266,11 @@ def _as_json(arguments: list[Any]) -> str:
 
 
 def _big(mark: str, answered: dict[str, Any]) -> Any:
-    """An object of an answer; one that stands for a whole number of any size is that."""
+    """An object of an answer; one that stands for a whole number of any size, or for no finite one, is that."""
     digits = answered.get(mark)
-    return int(digits) if len(answered) == 1 and isinstance(digits, str) else answered
+    if len(answered) != 1 or not isinstance(digits, str):
+        return answered
+    return int(digits) if digits.lstrip("-").isdecimal() else float(digits)
 
 
 def compiler_limits(language: str) -> Limits | None:
@@ -264,7 +279,7 @@ def compiler_limits(language: str) -> Limits | None:
         return None
     return Limits(
         memory_mb=_COMPILE_MB,
-        timeout=longest_by_the_clock(_COMPILE_SECONDS),
+        timeout=_COMPILE_BY_THE_CLOCK,
         cpu_seconds=_COMPILE_SECONDS,
         file_size_mb=_PROGRAM_MB,
         disk_mb=4 * _PROGRAM_MB,

@@ -21,13 +21,22 @@ from typing import Any, NamedTuple
 
 from reward_kit.answers.code import parses
 
-__all__ = ["AssertCheck", "UndecidedError", "built_in_tested", "modules_in", "names_tested", "take_apart"]
+__all__ = [
+    "AssertCheck",
+    "UndecidedError",
+    "built_in_tested",
+    "ends_itself",
+    "modules_in",
+    "names_tested",
+    "take_apart",
+]
 
 _GIVEN = frozenset(dir(builtins)) | {"candidate", "check", "pytest", "unittest", "np", "pd", "self"}
 """What tests call that is not the code's."""
 
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _KINDS = frozenset(name for name in dir(builtins) if isinstance(getattr(builtins, name), type))
+_ENDING = frozenset({"_exit", "abort", "execv", "execve", "kill", "killpg", "raise_signal"})
 _SIZE = 10_000
 _BITS = 4096
 _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -94,6 +103,17 @@ def names_tested(tests: tuple[str, ...]) -> tuple[str, ...]:
             case ast.ImportFrom(names=aliases):
                 called |= {alias.name for alias in aliases}
     return tuple(sorted(called - bound - _GIVEN))
+
+
+def ends_itself(tests: tuple[str, ...]) -> bool:
+    """Whether tests have a way to end their process that no exception has."""
+    for node in _nodes(tests):
+        match node:
+            case ast.Attribute(value=ast.Name(id="os" | "signal"), attr=name) if name in _ENDING:
+                return True
+            case ast.ImportFrom(module="os" | "signal", names=names) if any(each.name in _ENDING for each in names):
+                return True
+    return False
 
 
 @functools.lru_cache(maxsize=256)
@@ -168,7 +188,7 @@ def take_apart(tests: tuple[str, ...], entry_point: str | None) -> tuple[str, li
         checks = [_check(f"line {node.lineno} of test {number}", node, name) for number, name, node in statements]
     except (UndecidedError, SyntaxError, MemoryError, *_ERRORS):
         return None
-    return (entry_point or function, checks) if checks else None
+    return (entry_point or function, checks) if any(check.calls for check in checks) else None
 
 
 def _asserts(source: str, entry_point: str | None) -> Iterator[tuple[int, str, ast.Assert]]:

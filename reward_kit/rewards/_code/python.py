@@ -1,24 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python code under its tests, in isolation: what the right answers are stays here.
 
-values     one process for all calls of a function; a call that fails after others is made again in a fresh one
-programs   one process per test, with its standard input; the output is compared here
-asserts    as values, where the tests are no more than that; else the test program gets a process of its own
+values     each call in a copy of the process that has loaded the code
+programs   each run in a copy of the process that has compiled it, with its standard input; the output is compared here
+asserts    as values in one process, where the tests are no more than that; else the test program gets its own process
+
+Each test is made once: no result is ever chosen of two. Code that can keep nothing from one test to the next, as its
+source shows, makes all its tests in one process, which is the same and costs less.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.rewards._code.cases import CallTests, GroundTruthError, ProgramTests, StdinTests, Tests
 from reward_kit.rewards._code.compare import DEFAULT, OutputComparison, same_output, same_value
-from reward_kit.rewards._code.programs import AssertCheck, UndecidedError, built_in_tested, modules_in, take_apart
-from reward_kit.rewards._code.results import CaseResult, of_call, of_run, shown
+from reward_kit.rewards._code.programs import (
+    AssertCheck,
+    UndecidedError,
+    built_in_tested,
+    ends_itself,
+    modules_in,
+    take_apart,
+)
+from reward_kit.rewards._code.results import CaseResult, of_call, shown
+from reward_kit.rewards._code.state import may_keep_state
 from reward_kit.sandbox.contract import Limits
 from reward_kit.sandbox.isolated_python import CallOutcome, IsolatedPython, JudgeOutcome
 from reward_kit.sandbox.python.messages import lost
@@ -89,26 +100,40 @@ async def run_python(python: IsolatedPython, code: str, stdin: str, options: Opt
 
 
 async def _stdin(python: IsolatedPython, code: str, tests: StdinTests, options: Options) -> list[CaseResult]:
-    """All in one process, and in one of its own whatever fails there for a reason that may not be the program's."""
+    async def run(cases: Sequence[tuple[str, str]]) -> list[CallOutcome]:
+        return await _run_each(python, code, cases, options)
+
+    def judged(outcome: CallOutcome, case: tuple[str, str]) -> CaseResult:
+        given, expected = case
+        return _of_output(outcome, outcome.ok and options.right(given, expected, outcome.value))
+
+    return await _each_once(tests.cases, run, judged, options)
+
+
+_Case = TypeVar("_Case")
+
+
+async def _each_once(
+    cases: Sequence[_Case],
+    work: Callable[[Sequence[_Case]], Awaitable[list[CallOutcome]]],
+    judged: Callable[[CallOutcome, _Case], CaseResult],
+    options: Options,
+) -> list[CaseResult]:
+    """The results of all cases, as many at a time as `work` makes."""
     found: list[CaseResult] = []
     lost_time = 0.0
-    while len(found) < len(tests.cases):
-        waiting = tests.cases[len(found) :]
-        outcomes = await _run_each(python, code, waiting, options)
-        for outcome, (given, expected) in zip(outcomes, waiting, strict=True):
+    while len(found) < len(cases):
+        waiting = cases[len(found) :]
+        for outcome, case in zip(await work(waiting), waiting, strict=True):
             if outcome.kind == "skipped":
                 break
-            result = _of_output(outcome, outcome.ok and options.right(given, expected, outcome.value))
-            if not result.passed and (not outcome.fresh or outcome.kind == "died"):
-                done = await run_python(python, code, given, options, room=len(expected))
-                result = of_run(done, done.ok and options.right(given, expected, done.stdout))
-            found.append(result)
-            if options.stop_early and not result.passed:
+            found.append(judged(outcome, case))
+            if options.stop_early and not found[-1].passed:
                 return found
-            if result.status == "timed_out":
+            if outcome.kind == "timed_out":
                 lost_time += lost(options.timeout, outcome.wall_seconds)
             if lost_time >= MOST_LOST:
-                return found + [NOT_RUN] * (len(tests.cases) - len(found))
+                return found + [NOT_RUN] * (len(cases) - len(found))
     return found
 
 
@@ -119,6 +144,7 @@ async def _run_each(
     return await python.run_each(
         code,
         [given.encode(errors="surrogatepass") for given, _ in cases],
+        isolated=len(cases) > 1 and may_keep_state(code, program=True),
         stop_early=options.stop_early,
         most_lost=MOST_LOST,
         look_after=_LOOK_AFTER if options.stop_early else 1e9,
@@ -138,44 +164,31 @@ def _of_output(outcome: CallOutcome, right: bool) -> CaseResult:
 
 async def _calls(python: IsolatedPython, code: str, tests: CallTests, options: Options) -> list[CaseResult]:
     code, function = _reachable(code, tests.function)
-    found: list[CaseResult] = []
-    lost_time = 0.0
-    while len(found) < len(tests.cases):
-        waiting = tests.cases[len(found) :]
-        outcomes = await _call(python, code, function, [arguments for arguments, _ in waiting], options)
-        for outcome, (arguments, expected) in zip(outcomes, waiting, strict=True):
-            if outcome.kind == "skipped":
-                break
-            result = of_call(outcome, outcome.ok and same_value(expected, outcome.value, options.comparison.tolerance))
-            if not result.passed and not outcome.fresh:
-                result = await _alone(python, code, function, (arguments, expected), options)
-            found.append(result)
-            if options.stop_early and not result.passed:
-                return found
-            if result.status == "timed_out":
-                lost_time += lost(options.timeout, outcome.wall_seconds)
-            if lost_time >= MOST_LOST:
-                return found + [NOT_RUN] * (len(tests.cases) - len(found))
-    return found
+    isolated = len(tests.cases) > 1 and may_keep_state(code, program=False)
 
+    async def call(cases: Sequence[tuple[tuple[Any, ...], Any]]) -> list[CallOutcome]:
+        return await _call(python, code, function, [arguments for arguments, _ in cases], isolated, options)
 
-async def _alone(
-    python: IsolatedPython, code: str, function: str, case: tuple[tuple[Any, ...], Any], options: Options
-) -> CaseResult:
-    """A call in a fresh process: what earlier calls left behind is not the code's fault."""
-    (outcome,) = await _call(python, code, function, [case[0]], options)
-    return of_call(outcome, outcome.ok and same_value(case[1], outcome.value, options.comparison.tolerance))
+    def judged(outcome: CallOutcome, case: tuple[tuple[Any, ...], Any]) -> CaseResult:
+        return of_call(outcome, outcome.ok and same_value(case[1], outcome.value, options.comparison.tolerance))
+
+    return await _each_once(tests.cases, call, judged, options)
 
 
 async def _call(
-    python: IsolatedPython, code: str, function: str, arguments: Sequence[Sequence[Any]], options: Options
+    python: IsolatedPython,
+    code: str,
+    function: str,
+    arguments: Sequence[Sequence[Any]],
+    isolated: bool,
+    options: Options,
 ) -> list[CallOutcome]:
     try:
         return await python.call(
             code,
             function,
             arguments,
-            isolated=False,
+            isolated=isolated,
             stop_early=options.stop_early,
             most_lost=MOST_LOST,
             look_after=_LOOK_AFTER if options.stop_early else 1e9,
@@ -228,7 +241,7 @@ async def _programs(python: IsolatedPython, code: str, tests: ProgramTests, opti
         timeout=options.timeout,
         limits=options.limits,
     )
-    return _judged(outcome, len(tests.tests))
+    return _judged(outcome, tests)
 
 
 async def _checks(
@@ -270,7 +283,8 @@ def _checked(check: AssertCheck, outcomes: list[CallOutcome]) -> CaseResult:
     return CaseResult("passed" if right else "wrong", f"{check.name}: returned {shown(values)}")
 
 
-def _judged(outcome: JudgeOutcome, tests: int) -> list[CaseResult]:
+def _judged(outcome: JudgeOutcome, program: ProgramTests) -> list[CaseResult]:
+    tests = len(program.tests)
     if outcome.kind == "unjudgeable":
         raise GroundTruthError(f"The tests cannot be run: {outcome.error}")
     if outcome.kind == "timed_out":
@@ -279,8 +293,10 @@ def _judged(outcome: JudgeOutcome, tests: int) -> list[CaseResult]:
         return [CaseResult("memory", "ran out of memory")] * tests
     if outcome.kind == "died" and outcome.exposed:
         return [CaseResult("died", shown(outcome.error))] * tests
+    if outcome.kind == "died" and ends_itself((program.setup, *program.tests)):
+        raise GroundTruthError("The tests end their own process. Let them raise an exception where something is wrong.")
     if outcome.kind == "died":
-        raise SandboxError(f"The process of the tests ended: {outcome.error}. Do they end their own process?")
+        raise SandboxError(f"The process of the tests ended: {outcome.error}. Try again.")
     results = [
         CaseResult("passed", name) if error is None else CaseResult("wrong", f"{name}: {shown(error)}")
         for name, error in outcome.verdicts

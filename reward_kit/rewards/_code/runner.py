@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,13 +26,14 @@ from reward_kit.rewards._code.languages import (
 )
 from reward_kit.rewards._code.programs import names_tested
 from reward_kit.rewards._code.python import Judge, Options, judge_python, run_python
-from reward_kit.rewards._code.results import CaseResult
+from reward_kit.rewards._code.results import CaseResult, shown
 from reward_kit.rewards._support.verdicts import check, no_verdict, wrong
 from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.sandbox.isolated_python import IsolatedPython
 from reward_kit.sandbox.own import own_host, wait_on
 from reward_kit.sandbox.python.by_commands import CommandSandbox, OpenCommandSandbox, PythonByCommands
 from reward_kit.utils.module_loader import load_function
+from reward_kit.utils.per_process import PerProcess
 
 __all__ = [
     "NOT_JUDGED",
@@ -72,8 +75,16 @@ HERE = Where()
 def judge_code(
     code: str, tests: Tests, options: Options, where: Where, *, language: str = "python"
 ) -> list[CaseResult]:
-    """One result a test. Anything of `NOT_JUDGED` where there can be none."""
+    """One result a test. Anything of `NOT_JUDGED` where there can be none, which is never by the code's doing."""
     spoken = language_of(language)
+
+    def broke(error: SandboxError) -> list[CaseResult]:
+        return [CaseResult("died", shown(f"broke its sandbox twice: {error}"))] * _number_of(tests)
+
+    return _or_its_doing(lambda: _judged(code, tests, options, where, spoken), broke, options, where, spoken)
+
+
+def _judged(code: str, tests: Tests, options: Options, where: Where, spoken: str) -> list[CaseResult]:
 
     async def by_python(python: IsolatedPython) -> list[CaseResult]:
         chosen = _using(python, options.python)
@@ -91,6 +102,14 @@ def execute(code: str, options: Options, where: Where = HERE, *, language: str =
     """Run a program without input."""
     spoken = language_of(language)
 
+    def broke(error: SandboxError) -> ExecResult:
+        return ExecResult(exit_code=None, signal=signal.SIGKILL, stderr=str(error), output=str(error))
+
+    return _or_its_doing(lambda: _executed(code, options, where, spoken, room), broke, options, where, spoken)
+
+
+def _executed(code: str, options: Options, where: Where, spoken: str, room: int) -> ExecResult:
+
     async def by_python(python: IsolatedPython) -> ExecResult:
         return await run_python(_using(python, options.python), code, "", options, room=room)
 
@@ -99,6 +118,51 @@ def execute(code: str, options: Options, where: Where = HERE, *, language: str =
             return await run_in(place, workshop, spoken, code, "", options)
 
     return _with_python(where, by_python) if spoken == "python" else _with_sandbox(where, by_commands)
+
+
+# ── whose doing it is that a sandbox breaks ──────────────────────────────────────────────────────────────────────────
+
+_CONTROLS = {
+    "python": "import time\nwhile time.process_time() < {}: pass\nprint(1)",
+    "javascript": "while (process.cpuUsage().user < {} * 1e6);\nconsole.log(1);",
+    "c": '#include <stdio.h>\n#include <time.h>\nint main() {{ while (clock() < {} * CLOCKS_PER_SEC); puts("1"); }}',
+    "cpp": "#include <cstdio>\n#include <ctime>\n"
+    'int main() {{ while (std::clock() < {} * CLOCKS_PER_SEC); std::puts("1"); }}',
+}
+"""A right program of each language, which takes some seconds of processor time."""
+_CONTROL_SECONDS, _CONTROL_SHARE = 1.0, 0.8
+_alone = PerProcess(threading.Lock)
+
+
+def _or_its_doing(
+    work: Callable[[], T], broke: Callable[[SandboxError], T], options: Options, where: Where, spoken: str
+) -> T:
+    """What comes of judging code. Where its sandbox breaks, it is tried once more, alone.
+
+    If it breaks again and a program that is known to be right does not break its own, the code has done it.
+    """
+    try:
+        return work()
+    except SandboxError as error:
+        if not error.retryable:
+            raise
+    with _alone.get():
+        try:
+            return work()
+        except SandboxError as error:
+            if not (error.retryable and _control_passes(options, where, spoken)):
+                raise
+            return broke(error)
+
+
+def _control_passes(options: Options, where: Where, spoken: str) -> bool:
+    seconds = min(_CONTROL_SECONDS, options.timeout)
+    code = _CONTROLS[spoken].format(seconds * _CONTROL_SHARE)
+    tests = StdinTests((("", "1"),))
+    try:
+        return _judged(code, tests, Options(seconds, python=options.python), where, spoken)[0].passed
+    except SandboxError:
+        return False
 
 
 def _with_python(where: Where, work: Callable[[IsolatedPython], Coroutine[Any, Any, T]]) -> T:

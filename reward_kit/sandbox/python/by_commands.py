@@ -141,6 +141,7 @@ class PythonByCommands:
         code: str,
         inputs: Sequence[bytes],
         *,
+        isolated: bool = True,
         stop_early: bool = False,
         most_lost: float = 1e9,
         look_after: float = 1e9,
@@ -322,7 +323,7 @@ def _judged(done: ExecResult, mark: str) -> JudgeOutcome:
         return JudgeOutcome("died", error=ended, oom_killed=done.oom_killed, exposed=exposed)
     kind, content = answer[:1], answer[1:]
     if kind != "L":
-        return JudgeOutcome("unjudgeable", error=content, exposed=exposed)
+        return JudgeOutcome("unjudgeable" if kind == "U" else "died", error=content, exposed=exposed)
     verdicts = tuple((str(name), error) for name, error in json.loads(content))
     return JudgeOutcome("judged", verdicts, exposed=exposed)
 

@@ -26,7 +26,19 @@ from reward_kit.sandbox.linux.cgroups import MemoryMeter
 from reward_kit.sandbox.linux.memory import MemoryWatch
 from reward_kit.sandbox.python.messages import WORK, longest
 
-__all__ = ["Cell", "CellProgram", "Everyone", "Forker", "OwnerGoneError", "Patience", "ProgramEnd", "Watch", "file_of"]
+__all__ = [
+    "NOBODY",
+    "Cell",
+    "CellProgram",
+    "Everyone",
+    "Forker",
+    "OwnerGoneError",
+    "Patience",
+    "ProgramEnd",
+    "StarvedError",
+    "Watch",
+    "file_of",
+]
 
 _ENTERED = b"+"
 _REPLY_BYTES = 1 << 16
@@ -42,6 +54,10 @@ _CPU_COUNTED = 0.8
 
 class OwnerGoneError(Exception):
     """reward-kit has closed its side: nobody waits for the result."""
+
+
+class StarvedError(OSError):
+    """The machine let a run have so little processor time that nothing can be said of it."""
 
 
 class ProgramEnd(NamedTuple):
@@ -66,6 +82,12 @@ class Everyone(NamedTuple):
     """How many there are beside its programs."""
     ready: int
     """How many are not asleep."""
+    starved_seconds: float = 0.0
+    """How long threads of the living were ready to run and got no processor."""
+
+
+NOBODY = Everyone(0.0, 0.0, 0, 0)
+"""What is known of a cell before it has done anything."""
 
 
 class Forker(NamedTuple):
@@ -148,9 +170,9 @@ class Cell:
         """CPU time its first processes have used so far; nothing of those that have ended."""
         return sum(map(_cpu_of, self._clocks))
 
-    def starved_seconds(self) -> float:
-        """How long threads of its first processes were ready to run and got no processor."""
-        return sum(map(_starved, self._pids))
+    def first(self) -> Everyone:
+        """Its first processes, with what they have used and waited: cheaper than `everyone`."""
+        return NOBODY._replace(cpu_seconds=self.cpu_seconds(), starved_seconds=sum(map(_waited, self._waits)))
 
     def everyone(self) -> Everyone:
         """All its processes together, as far as they can be seen."""
@@ -162,6 +184,15 @@ class Cell:
     def _pids(self) -> list[int]:
         rows = [Path(f"/proc/self/fdinfo/{program}").read_text().splitlines() for program in self._programs]
         return [int(row.split()[1]) for lines in rows for row in lines if row.startswith("Pid:")]
+
+    @functools.cached_property
+    def _waits(self) -> list[int]:
+        """Descriptors that say how long each has waited for a processor."""
+        found: list[int] = []
+        for pid in filter(None, self._pids):
+            with contextlib.suppress(OSError):
+                found.append(os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC))
+        return found
 
     @functools.cached_property
     def _clocks(self) -> list[int]:
@@ -215,7 +246,7 @@ class Cell:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._namespace, signal.SIGKILL)
         answer = self._forker.connection.recv(_REPLY_BYTES)
-        for descriptor in (self._namespace, *self._programs):
+        for descriptor in (self._namespace, *self._programs, *vars(self).get("_waits", ())):
             os.close(descriptor)
         if self._proc >= 0:
             os.close(self._proc)
@@ -238,19 +269,27 @@ def _cpu_of(clock: int) -> float:
         return 0.0
 
 
-def _starved(pid: int) -> float:
-    """The kernel counts it for each thread, in nanoseconds."""
+def _waited(descriptor: int) -> float:
+    """How long the thread of a `schedstat` was ready to run and got no processor; the kernel tells nanoseconds."""
+    try:
+        return int(os.pread(descriptor, 100, 0).split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):  # it has ended, or this kernel does not count it
+        return 0.0
+
+
+def _starved(process: str) -> float:
+    """How long all threads of a process have waited."""
     total = 0
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                total += int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1])
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"{process}/task"):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                total += int(Path(f"{process}/task/{thread}/schedstat").read_text().split()[1])
     return total / 1e9
 
 
 def _everyone_in(proc: str) -> Everyone:
     """The processes that a /proc shows."""
-    ticks, of_the_dead, count, ready = 0, 0, 0, 0
+    ticks, of_the_dead, count, ready, starved = 0, 0, 0, 0, 0.0
     with contextlib.suppress(OSError):
         for pid in filter(str.isdecimal, os.listdir(proc)):
             with contextlib.suppress(OSError, ValueError):
@@ -259,8 +298,9 @@ def _everyone_in(proc: str) -> Everyone:
                 own, reaped = (sum(map(int, fields[part])) for part in (_USED_TICKS, _REAPED_TICKS))
                 ticks, of_the_dead, count = ticks + own + reaped, of_the_dead + reaped, count + 1
                 ready += fields[0] in _READY
+                starved += _starved(f"{proc}/{pid}")
     second = os.sysconf("SC_CLK_TCK")
-    return Everyone(ticks / second, of_the_dead / second, count, ready)
+    return Everyone(ticks / second, of_the_dead / second, count, ready, starved)
 
 
 def _pressure() -> float:
@@ -278,31 +318,37 @@ def _complaint(answer: bytes) -> str:
 
 
 class Patience:
-    """How long a cell is waited for: the time it got no processor does not count, within reason.
+    """How long a cell is waited for: its processor time and the time it sleeps count, not its waiting for a processor.
 
-    It does where its own processes had them all that time. How long processes that it started had to wait is not known;
-    where it has any, and one of all would run if it could, that is taken to be as long as somebody on the machine did.
+    They all count where its own processes had the processors. How long processes that have ended had to wait is not
+    known; that is taken to be as long as somebody on the machine did.
     """
 
-    def __init__(self, cell: Cell, seconds: float) -> None:
-        """From now on, `seconds` of its own."""
+    def __init__(self, cell: Cell, seconds: float, before: Everyone = NOBODY) -> None:
+        """From now on, `seconds` of its own; `before` is what its processes have done until now."""
         self._cell = cell
         self._began = time.monotonic()
         self._seconds = seconds
+        self._before = before
         self.deadline = self._began + seconds
 
     def is_over(self) -> bool:
-        """Whether to give up; else `deadline` is when to ask again."""
-        if time.monotonic() < self.deadline:
+        """Whether its time is over; else `deadline` is when to ask again. `StarvedError`: it never got that time."""
+        passed = time.monotonic() - self._began
+        if passed < self.deadline - self._began:
             return False
         everyone = self._cell.everyone()
-        if everyone.cpu_seconds >= self._seconds * _CORES:
+        if everyone.cpu_seconds - self._before.cpu_seconds >= self._seconds * _CORES:
             return True
-        waited = self._cell.starved_seconds()
-        if everyone.ready and (everyone.others > 0 or everyone.reaped_cpu_seconds):
-            waited = max(waited, (time.monotonic() - self._began) * _pressure())
+        waited = everyone.starved_seconds - self._before.starved_seconds
+        if everyone.ready and everyone.reaped_cpu_seconds > self._before.reaped_cpu_seconds:
+            waited = max(waited, passed * _pressure())
+        if passed - waited >= self._seconds:
+            return True
+        if passed >= longest(self._seconds):
+            raise StarvedError(f"the machine is too busy: a run of at most {self._seconds:g} s did not get that time")
         self.deadline = self._began + min(self._seconds + waited, longest(self._seconds))
-        return time.monotonic() >= self.deadline
+        return False
 
 
 class Watch:

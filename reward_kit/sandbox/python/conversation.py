@@ -20,12 +20,12 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from reward_kit.sandbox.python.cell import Cell, Forker, OwnerGoneError, Patience, Watch
+from reward_kit.sandbox.python.cell import NOBODY, Cell, Everyone, Forker, OwnerGoneError, Patience, StarvedError, Watch
 from reward_kit.sandbox.python.messages import LENGTH, NONCE_BYTES
 
 __all__ = ["BrokenChannelError", "Conversation", "FrameChannel", "RequestOutcome"]
 
-_KINDS = {b"R": "returned", b"X": "raised", b"L": "loaded", b"U": "unjudgeable"}
+_KINDS = {b"R": "returned", b"X": "raised", b"L": "loaded", b"U": "unjudgeable", b"B": "died"}
 _BESIDE_A_VALUE = 8192
 """What a frame may hold beside a value, or instead of one: a nonce, a letter, a message."""
 _CORES = os.cpu_count() or 1
@@ -39,11 +39,9 @@ class RequestOutcome(NamedTuple):
     content: bytes = b""
     """The returned value, or what went wrong."""
     final: bool = False
-    """The process that answers calls has ended, or must be."""
+    """The process that answers calls has ended, or must be: so must one whose copy has left files."""
     oom_killed: bool = False
     wall_seconds: float = 0.0
-    fresh: bool = True
-    """No earlier request was made of that process."""
 
 
 _TIMED_OUT = RequestOutcome("timed_out", final=True)
@@ -70,34 +68,36 @@ class Conversation:
         nonce = os.urandom(NONCE_BYTES)
         closing = os.urandom(NONCE_BYTES) if isolated else b""
         frame = b"".join((LENGTH.pack(NONCE_BYTES + len(arguments)), nonce, arguments, closing))
-        return self._timed(nonce, frame, closing)
+        before = self._cell.everyone() if isolated else self._cell.first()
+        return self._timed(nonce, frame, closing, before)
 
-    def end(self) -> None:
-        """Kill the process at the other end."""
-        if self.alive:
-            self.alive = False
-            self._channel.close()
-            self._cell.end()
+    def end(self) -> int | None:
+        """Kill the process at the other end; the signal that had ended it before, where one had."""
+        if not self.alive:
+            return None
+        self.alive = False
+        self._channel.close()
+        return self._cell.end().signal
 
-    def _timed(self, nonce: bytes, request: bytes, closing: bytes = b"") -> RequestOutcome:
+    def _timed(self, nonce: bytes, request: bytes, closing: bytes = b"", before: Everyone = NOBODY) -> RequestOutcome:
         began = time.monotonic()
         try:
-            outcome = self._exchange(nonce, request, closing)
+            outcome = self._exchange(nonce, request, closing, Patience(self._cell, self._timeout, before))
         except BrokenChannelError as error:
             outcome = RequestOutcome("died", str(error).encode(), final=True)
-        except OwnerGoneError:
+        except (OwnerGoneError, StarvedError):
             self.end()
             raise
         oom_killed = outcome.kind == "died" and self._cell.killed_for_memory()
-        if outcome.final:
-            self.end()
+        if outcome.final and self.end() == signal.SIGXCPU and outcome.kind == "died":
+            outcome = _TIMED_OUT
         return outcome._replace(oom_killed=oom_killed, wall_seconds=time.monotonic() - began)
 
-    def _exchange(self, nonce: bytes, request: bytes, closing: bytes) -> RequestOutcome:
+    def _exchange(self, nonce: bytes, request: bytes, closing: bytes, patience: Patience) -> RequestOutcome:
         """Send a request and wait for its answer, and where there is a closing nonce, for the copy's end as well."""
         answer: RequestOutcome | None = None
         self._channel.send(request)
-        for frame in self._frames():
+        for frame in self._frames(patience):
             if frame is None:
                 return _TIMED_OUT
             sender, letter, content = (
@@ -106,7 +106,7 @@ class Conversation:
                 frame[NONCE_BYTES + 1 :],
             )
             if sender == closing:
-                return answer or _ended(content)
+                return (answer or _ended(content))._replace(final=letter == b"D")
             if sender != nonce:
                 continue  # left over from an earlier call, or made up
             answer = answer or RequestOutcome(_KINDS.get(letter, "raised"), content)
@@ -114,9 +114,8 @@ class Conversation:
                 return answer
         return RequestOutcome("died", b"the process ended before it answered", final=True)
 
-    def _frames(self) -> Iterator[bytes | None]:
+    def _frames(self, patience: Patience) -> Iterator[bytes | None]:
         """What it writes, until it has ended; None when the time of this call is over."""
-        patience = Patience(self._cell, self._timeout)
         cpu_deadline = self._cell.cpu_seconds() + self._cpu_limit
         while True:
             awaited = self._channel.awaited()

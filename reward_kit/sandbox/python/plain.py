@@ -7,6 +7,7 @@
     1 + 2j                  {"complex": [1.0, 2.0]}    10**5000    {"int": "0x…"}
     Fraction(1, 2)          {"fraction": [1, 2]}       decimals, dates and times by their text, deques as lists
     P(x=1, y=2)             {"named": ["P", ["x", "y"], [1, 2]]}, a tuple with names
+    numpy's arrays          {"array": ["<i8", [2, 3], "00…"]} between a test and the code; else lists, or not plain
     Counter, OrderedDict, defaultdict                  as dicts, under their own names
 
 Only Python's own types come out, however clever a subclass went in: an `int` that claims to equal everything is
@@ -18,16 +19,21 @@ from __future__ import annotations
 
 import datetime as dates
 import json
+import re
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["changeable", "decode", "encode"]
+__all__ = ["carry_arrays", "changeable", "decode", "encode"]
 
 _DEPTH = 200
 _LEAVES = frozenset({int, str, bool, float, type(None)})
+_CAREFUL, _LOOSE = 1, 2
+"""How data are written: with care for numbers that are too long, and with lists for what stands for them."""
+_DTYPE = re.compile(r"[<>|=]?[biufcSUMm]\d{1,4}(\[\d{0,4}[a-zA-Z]{1,2}\])?")
+"""What the items of an array are, where that says everything of them."""
 _SMALL_INT = 1 << 63
 _CROWD = 64
 _LISTED = (Iterator, range, deque, KeysView, ValuesView, ItemsView)
@@ -54,9 +60,9 @@ def encode(value: object, *, loose: bool = False) -> str:
     if loose:
         value = _loosened(value, _DEPTH)
     try:
-        return _dump(_shape(value, _DEPTH))
+        return _dump(_shape(value, _DEPTH, _LOOSE if loose else 0))
     except ValueError:  # more digits than Python writes in decimal, in a list that was taken as it is
-        return _dump(_shape(value, _DEPTH, careful=True))
+        return _dump(_shape(value, _DEPTH, (_LOOSE if loose else 0) | _CAREFUL))
 
 
 def decode(text: str) -> Any:
@@ -75,7 +81,7 @@ def changeable(*values: object) -> list[Any]:
         value = waiting.pop()
         if type(value) in _LEAVES:
             continue
-        if isinstance(value, (list, dict, set, deque, bytearray)):
+        if isinstance(value, (list, dict, set, deque, bytearray)) or type(value).__name__ == "ndarray":
             found.append(value)
         if isinstance(value, (list, tuple, deque)) and not set(map(type, value)) <= _LEAVES:
             waiting.extend(reversed(value))
@@ -87,21 +93,23 @@ def changeable(*values: object) -> list[Any]:
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _shape(value: object, depth: int, careful: bool = False) -> object:
+def _shape(value: object, depth: int, how: int = 0) -> object:
     """The value in what JSON has; lists of leaves are taken as they are, which is what makes long ones cheap."""
     if not depth:
         raise TypeError("data nested this deeply, or within itself, is not plain")
-    if type(value) in _LEAVES and not (careful and type(value) is int):
+    if type(value) in _LEAVES and not (how & _CAREFUL and type(value) is int):
         return value
     if isinstance(value, list):
-        if type(value) is list and not careful and set(map(type, value)) <= _LEAVES:
+        if type(value) is list and not how & _CAREFUL and set(map(type, value)) <= _LEAVES:
             return value
-        return _items(list.__iter__(value), depth, careful)
+        return _items(list.__iter__(value), depth, how)
+    if _carried and type(value).__module__ == "numpy":
+        return _write_array(value, depth, how)
     for kind, write in _WRITERS:
         if isinstance(value, kind):
-            return write(value, depth, careful)
-    if type(value).__module__ == "numpy":
-        return _shape(value.tolist(), depth - 1, careful)  # type: ignore[attr-defined]
+            return write(value, depth, how)
+    if type(value).__module__ == "numpy" and (how & _LOOSE or not hasattr(value, "setflags") or not _is_array(value)):
+        return _shape(value.tolist(), depth - 1, how)  # type: ignore[attr-defined]
     raise TypeError(f"a {type(value).__name__!r} is not plain data")
 
 
@@ -120,18 +128,18 @@ def _loosened(value: Any, depth: int) -> Any:
     return value
 
 
-def _items(values: Any, depth: int, careful: bool) -> list[object]:
-    return [_shape(value, depth - 1, careful) for value in values]
+def _items(values: Any, depth: int, how: int) -> list[object]:
+    return [_shape(value, depth - 1, how) for value in values]
 
 
-def _write_int(value: Any, _depth: int, _careful: bool) -> object:
+def _write_int(value: Any, _depth: int, _how: int) -> object:
     number = int.__index__(value)
     return number if -_SMALL_INT < number < _SMALL_INT else {"int": hex(number)}
 
 
-def _write_dict(value: Any, depth: int, careful: bool) -> object:
+def _write_dict(value: Any, depth: int, how: int) -> object:
     kind = next((each for each in (OrderedDict, Counter, defaultdict) if isinstance(value, each)), dict)
-    pairs: Any = [_items(pair, depth, careful) for pair in (kind if kind is OrderedDict else dict).items(value)]
+    pairs: Any = [_items(pair, depth, how) for pair in (kind if kind is OrderedDict else dict).items(value)]
     if kind is defaultdict:
         maker = value.default_factory
         name = next((name for name, each in _FACTORIES.items() if each is maker), None)
@@ -139,21 +147,21 @@ def _write_dict(value: Any, depth: int, careful: bool) -> object:
     return {kind.__name__: pairs}
 
 
-def _write_tuple(value: Any, depth: int, careful: bool) -> object:
-    items = _items(tuple.__iter__(value), depth, careful)
+def _write_tuple(value: Any, depth: int, how: int) -> object:
+    items = _items(tuple.__iter__(value), depth, how)
     names = None if type(value) is tuple else getattr(type(value), "_fields", None)
     if type(names) is tuple and len(names) == len(items) and all(type(name) is str for name in names):
         return {"named": [type(value).__name__, list(names), items]}
     return {"tuple": items}
 
 
-def _write_set(value: Any, depth: int, careful: bool) -> object:
+def _write_set(value: Any, depth: int, how: int) -> object:
     kind = set if isinstance(value, set) else frozenset
-    return {kind.__name__: _items(kind.__iter__(value), depth, careful)}
+    return {kind.__name__: _items(kind.__iter__(value), depth, how)}
 
 
-def _write_fraction(value: Any, depth: int, careful: bool) -> object:
-    return {"fraction": _items([value.numerator, value.denominator], depth, careful)}
+def _write_fraction(value: Any, depth: int, how: int) -> object:
+    return {"fraction": _items([value.numerator, value.denominator], depth, how)}
 
 
 _Write = Callable[[Any, int, bool], object]
@@ -169,12 +177,54 @@ _WRITERS: tuple[tuple[type | tuple[type, ...], _Write], ...] = (
     (complex, lambda value, *_: {"complex": [complex.real.__get__(value), complex.imag.__get__(value)]}),
     (Decimal, lambda value, *_: {"decimal": Decimal.__str__(value)}),
     (Fraction, _write_fraction),
-    (deque, lambda value, depth, careful: {"deque": _items(deque.__iter__(value), depth, careful)}),
+    (deque, lambda value, depth, how: {"deque": _items(deque.__iter__(value), depth, how)}),
     (dates.datetime, lambda value, *_: {"datetime": dates.datetime.isoformat(value)}),
     (dates.date, lambda value, *_: {"date": dates.date.isoformat(value)}),
     (dates.time, lambda value, *_: {"time": dates.time.isoformat(value)}),
     (dates.timedelta, lambda value, *_: {"timedelta": [value.days, value.seconds, value.microseconds]}),
 )
+
+
+# ── arrays of numpy ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_carried: list[bool] = []
+
+
+def carry_arrays() -> None:
+    """Have arrays, and numpy's numbers, cross as what they are: in processes that may load numpy for data."""
+    _carried.append(True)
+    _READERS["array"] = _read_array
+
+
+def _is_array(value: object) -> bool:
+    """Whether something of numpy's has parts; its single numbers are as good as Python's."""
+    return getattr(value, "shape", ()) != () or not hasattr(value, "dtype") or type(value).__name__ == "ndarray"
+
+
+def _write_array(value: Any, depth: int, how: int) -> object:
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is None or shape is None:
+        raise TypeError(f"a {type(value).__name__!r} is not plain data")
+    if _DTYPE.fullmatch(dtype.str):
+        return {"array": [dtype.str, list(shape), value.tobytes().hex()]}
+    if dtype.str != "|O":
+        raise TypeError(f"an array of {dtype} is not plain data")
+    return {"array": ["O", list(shape), _items(value.ravel().tolist(), depth, how)]}
+
+
+def _read_array(parts: Any) -> Any:
+    dtype, shape, content = parts
+    import numpy
+
+    if dtype == "O":
+        made = numpy.empty(len(content), dtype=object)
+        for place, item in enumerate(content):
+            made[place] = _read(item)
+    elif _DTYPE.fullmatch(dtype):
+        made = numpy.frombuffer(bytes.fromhex(content), dtype=dtype).copy()
+    else:
+        raise ValueError("an array of something else")
+    return made.reshape(shape)[()]  # a number, where it has no dimensions
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -173,7 +173,7 @@ class PythonZygote:
         `function` is a name or an expression in the module, as `Solution().solve`. Time and CPU time are limited for
         each call on its own, and for loading. `isolated`: each call runs in a copy of the process as it was when the
         code had been loaded, and nothing of a call lasts until the next; without it they run in one process, as in an
-        ordinary test file, which is cheaper, and where state that a wrong program keeps makes a later call fail.
+        ordinary test file, which is cheaper, and means the same for code that keeps nothing.
         `stop_early`: the first call that does not return is the last to be made. `most_lost`: so is one that runs out
         of time when so many seconds have been lost in that way. `look_after`: so is one that is made when so many
         seconds have passed, so that the caller can look at results before more are made. `loose`: a returned iterator,
@@ -192,20 +192,20 @@ class PythonZygote:
         code: str,
         inputs: Sequence[bytes],
         *,
+        isolated: bool = True,
         stop_early: bool = False,
         most_lost: float = 1e9,
         look_after: float = 1e9,
         timeout: float | None = None,
         limits: Limits | None = None,
     ) -> list[CallOutcome]:
-        """Run `code` as a program once for each input, all in one process; what it printed is the value of an outcome.
+        """Run `code` as a program once for each input; what it printed is the value of an outcome.
 
-        For programs that a fresh process costs more than they do. One that succeeds here would succeed in `run`. One
-        that does not may be the victim of what an earlier run left in the process or its files, unless it is `fresh`
-        and did not die: ask `run`. Exit codes other than 0 are `raised`.
+        `isolated`: each in a copy of the process that has compiled it, with no file of another run. Without it they run
+        in one process, for programs that leave nothing there. Exit codes other than 0 are `raised`.
         """
         header, seconds = self._header("call", _NO_FILES, timeout, limits)
-        header |= {"source": MAIN, "function": None, "isolated": False, "stop_early": stop_early}
+        header |= {"source": MAIN, "function": None, "isolated": isolated, "stop_early": stop_early}
         header |= {"look_after": look_after, "most_lost": most_lost}
         return await self._calls(header, [_source(code, MAIN, _NO_FILES)], inputs, seconds)
 
@@ -356,7 +356,7 @@ def _call_outcomes(answer: Frame, calls: int) -> list[CallOutcome]:
 
 
 def _call_outcome(row: dict[str, Any], content: bytes) -> CallOutcome:
-    facts = {name: row[name] for name in ("oom_killed", "wall_seconds", "fresh")}
+    facts = {name: row[name] for name in ("oom_killed", "wall_seconds")}
     text = content.decode(errors="replace")
     if row["kind"] != "returned":
         return CallOutcome(row["kind"], error=text, **facts)

@@ -27,6 +27,7 @@ from reward_kit.sandbox.python.cell import (
     OwnerGoneError,
     Patience,
     ProgramEnd,
+    StarvedError,
     Watch,
     file_of,
 )
@@ -196,7 +197,7 @@ def _watch(cell: Cell, forker: Forker, pipes: _Pipes, patience: Patience) -> boo
                     watch.no_more(reader)
             if watch.ended(ready):
                 return True
-    except OwnerGoneError:
+    except (OwnerGoneError, StarvedError):
         cell.end()
         raise
     return False
@@ -254,7 +255,6 @@ def _outcomes(forker: Forker, task: Frame, calls: list[bytes]) -> Iterator[Reque
     began = time.monotonic()
     try:
         for number, arguments in enumerate(calls):
-            fresh = solution is None or not solution.alive
             if solution is None or not solution.alive:
                 solution = _loading(forker, task, len(calls))
                 loaded = solution.begin()
@@ -262,7 +262,7 @@ def _outcomes(forker: Forker, task: Frame, calls: list[bytes]) -> Iterator[Reque
                     yield from [_while_loading(loaded)] * (len(calls) - number)
                     return
             outcome = solution.call(arguments, isolated=isolated)
-            yield outcome._replace(fresh=fresh or isolated)
+            yield outcome
             failed = outcome.kind != "returned" and task.header["stop_early"]
             if outcome.kind == "timed_out":
                 to_lose -= lost(task.header["timeout"], outcome.wall_seconds)

@@ -24,6 +24,7 @@ from reward_kit.sandbox.python.cell import (
     OwnerGoneError,
     Patience,
     ProgramEnd,
+    StarvedError,
     Watch,
 )
 from reward_kit.sandbox.python.messages import longest
@@ -169,14 +170,10 @@ class Seen:
     def __init__(
         self, cpu: float = 0.0, reaped: float = 0.0, others: int = 0, starved: float = 0.0, ready: int = 1
     ) -> None:
-        self._everyone = Everyone(cpu, reaped, others, ready)
-        self._starved = starved
+        self._everyone = Everyone(cpu, reaped, others, ready, starved)
 
     def everyone(self) -> Everyone:
         return self._everyone
-
-    def starved_seconds(self) -> float:
-        return self._starved
 
 
 def is_over(monkeypatch: pytest.MonkeyPatch, cell: Seen, elapsed: float, pressure: float = 0.0) -> bool:
@@ -198,14 +195,30 @@ def test_the_time_it_had_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_time_it_waited_for_a_processor_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_over(monkeypatch, Seen(starved=3.0), 3.9)
     assert is_over(monkeypatch, Seen(starved=3.0), 4.1)
-    assert is_over(monkeypatch, Seen(starved=1e6), longest(1.0) + 0.1)
+    assert not is_over(monkeypatch, Seen(others=1, starved=3.0), 3.9)
+    with pytest.raises(StarvedError):
+        is_over(monkeypatch, Seen(starved=1e6), longest(1.0) + 0.1)
 
 
-@pytest.mark.parametrize("cell", [Seen(others=1), Seen(reaped=0.1)], ids=["living", "dead"])
-def test_where_it_has_children_they_waited_as_others_did(monkeypatch: pytest.MonkeyPatch, cell: Seen) -> None:
-    assert not is_over(monkeypatch, cell, 4.0, pressure=0.9)
-    assert is_over(monkeypatch, cell, 4.0, pressure=0.5)
-    assert is_over(monkeypatch, cell, longest(1.0) + 0.1, pressure=1.0)
+def test_what_an_earlier_run_used_and_waited_for_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    seen = Seen(cpu=50.0, starved=7.0)
+    patience = Patience(cast(Cell, seen), 1.0, Everyone(49.9, 0.0, 0, 0, 4.0))
+    now[0] += 3.5
+    assert not patience.is_over()
+    now[0] += 0.45
+    assert not patience.is_over()
+    asleep = Patience(cast(Cell, seen), 1.0, seen.everyone())
+    now[0] += 1.1
+    assert asleep.is_over()
+
+
+def test_children_that_have_ended_waited_as_others_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_over(monkeypatch, Seen(reaped=0.1), 3.9, pressure=0.9)
+    assert is_over(monkeypatch, Seen(reaped=0.1), 3.9, pressure=0.5)
+    with pytest.raises(StarvedError):
+        is_over(monkeypatch, Seen(reaped=0.1), longest(1.0) + 0.1, pressure=1.0)
 
 
 def test_sleepers_wait_for_no_processor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from types import CoroutineType
 from typing import Any
 
 from reward_kit.sandbox.python.inside.objects import serve_objects
-from reward_kit.sandbox.python.inside.program import load_module, new_module, refresh_interpreter
+from reward_kit.sandbox.python.inside.program import function_of, load_module, new_module, refresh_interpreter
 from reward_kit.sandbox.python.inside.tests import CODE, judged
 from reward_kit.sandbox.python.messages import CHANNEL, SOLUTION, described
 from reward_kit.sandbox.python.plain import decode, encode
@@ -64,7 +64,7 @@ def _call() -> None:
         _answer(answers, request["mark"], b"L" + described(error))
         os._exit(0)
     try:
-        value = eval(request["function"], vars(solution))(*decode(arguments))
+        value = function_of(solution, request["function"])(*decode(arguments))
         if isinstance(value, CoroutineType):
             import asyncio
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
+from reward_kit.sandbox.python.inside.plan import is_installed
 from reward_kit.sandbox.python.inside.remote import UnjudgeableError
 
 __all__ = [
@@ -267,17 +268,9 @@ def _lacks_fixture(report: Any) -> bool:
     )
 
 
-def _has_pytest() -> bool:
-    """Whether there is such a module. Under a name that nothing has, tests find the code, which has no spec."""
-    try:
-        return find_spec("pytest") is not None
-    except ValueError:
-        return False
-
-
 def prepare_pytest() -> Callable[..., Any]:
     """Its `main`, which is out of a test file's reach from now on."""
-    if not _has_pytest():
+    if not is_installed("pytest"):
         raise UnjudgeableError("the tests need pytest, which this interpreter does not have. Install it there.")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     import pytest

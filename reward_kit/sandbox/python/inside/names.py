@@ -33,7 +33,7 @@ MODULES = {name: name for name in (*sys.stdlib_module_names, "numpy", "pytest")}
 """What tests call modules by."""
 
 Names: TypeAlias = Mapping[str, list[Any]]
-"""Each name of the code, and what it is: a module, an exception with its ancestors, or any other object."""
+"""Each name of the code, and what it is: a module, an exception with its ancestors and theirs, or another object."""
 _OBJECT: list[Any] = ["object", None]
 
 
@@ -46,8 +46,8 @@ def _kind(kind: Any) -> list[Any]:
     match kind:
         case ["module", str(path)] if _is_installed(path):
             return ["module", path]
-        case ["exception", [str(), *_] as ancestors] if all(map(_is_name, ancestors)):
-            return ["exception", ancestors]
+        case ["exception", [_, *_] as lineage] if all(map(_is_ancestor, lineage)):
+            return ["exception", lineage]
     return _OBJECT
 
 
@@ -55,12 +55,19 @@ def _is_name(text: Any) -> bool:
     return isinstance(text, str) and text.isidentifier()
 
 
+def _is_ancestor(part: Any) -> bool:
+    match part:
+        case [str(name), list(bases)]:
+            return _is_name(name) and all(map(_is_name, bases))
+    return False
+
+
 def _is_installed(path: str) -> bool:
     """Whether the interpreter has a module of its own under this name."""
     parts = path.split(".")
     try:
-        return all(map(_is_name, parts)) and importlib.util.find_spec(parts[0]) is not None
-    except ValueError:  # one that was made, not loaded
+        return all(map(_is_name, parts)) and importlib.util.find_spec(path) is not None
+    except (ValueError, ImportError):  # one that was made, not loaded
         return False
 
 
@@ -70,8 +77,8 @@ def _is_installed(path: str) -> bool:
 def obtained(link: Link, name: str, kind: list[Any]) -> Any:
     """What the code calls `name`, as far as it can be had here."""
     match kind:
-        case ["exception", ancestors]:
-            return _exception(link, name, ancestors)
+        case ["exception", lineage]:
+            return _exception(link, name, lineage)
         case ["module", path]:
             return importlib.import_module(path)  # the interpreter's own, not what the code made of it
     found = link.ask("get", [["h", 0], ["v", name]])
@@ -80,19 +87,27 @@ def obtained(link: Link, name: str, kind: list[Any]) -> Any:
     return found
 
 
-def _exception(link: Link, name: str, ancestors: list[str]) -> type[BaseException]:
-    """A class of our own that stands for one of the code's exceptions; its built-in parents catch it too."""
-    parent: type[BaseException] = RemoteError
-    for ancestor in reversed(ancestors):
-        native = getattr(builtins, ancestor, None)
+def _exception(link: Link, name: str, lineage: list[tuple[str, list[str]]]) -> type[BaseException]:
+    """A class of our own that stands for one of the code's exceptions; what catches its ancestors catches it, too."""
+    known: dict[str, type[BaseException]] = {}
+    for each, bases in reversed(lineage):
+        native = getattr(builtins, each, None)
         if isinstance(native, type) and issubclass(native, BaseException):
-            parent = native
-        elif ancestor in link.exceptions:
-            parent = link.exceptions[ancestor]
+            known[each] = native
         elif native is None:
-            base = parent if issubclass(parent, Exception) else RemoteExit
-            link.exceptions[ancestor] = parent = type(ancestor, (CodesError, base), {})
-    return link.exceptions.get(name) or link.exceptions.get(ancestors[0], parent)
+            parents = [known[base] for base in bases if base in known]
+            known[each] = link.exceptions.setdefault(each, _class_like(each, parents))
+    return link.exceptions.get(name) or known.get(lineage[0][0], RemoteError)
+
+
+def _class_like(name: str, parents: list[type[BaseException]]) -> type[BaseException]:
+    """An exception class with these parents; what the code says of them may be nothing that Python would make."""
+    bases = dict.fromkeys(each if issubclass(each, Exception) else RemoteExit for each in parents)
+    own = [] if any(issubclass(base, CodesError) for base in bases) else [CodesError]
+    try:
+        return type(name, (*own, *(bases or [RemoteError])), {})
+    except TypeError:
+        return type(name, (CodesError, RemoteError), {})
 
 
 def entry_name(entry_point: str | None) -> str | None:

@@ -23,7 +23,7 @@ from typing import Any
 
 from reward_kit.sandbox.python.inside.program import load_module, new_module
 from reward_kit.sandbox.python.messages import CHANNEL, SOLUTION, WORK, Frames, described
-from reward_kit.sandbox.python.plain import changeable, decode, encode
+from reward_kit.sandbox.python.plain import carry_arrays, changeable, decode, encode
 
 __all__ = ["serve_objects"]
 
@@ -307,6 +307,8 @@ class _Objects:
         """What an argument has become."""
         if isinstance(thing, (set, bytearray)):
             return self._given(type(thing)(thing), numbers)
+        if _is_array(thing):
+            return ["v", thing]
         if isinstance(thing, (list, deque)):
             return self._given(list(thing), numbers)
         pairs = (thing if isinstance(thing, dict) else vars(thing)).items()
@@ -329,17 +331,25 @@ def _facts(value: Any) -> dict[str, Any]:
     }
 
 
+def _is_array(thing: Any) -> bool:
+    return type(thing).__module__ == "numpy"
+
+
 def _content(thing: Any) -> Any:
     """What something holds that can be changed, to compare with later."""
     if isinstance(thing, (list, deque)):
         return list(thing)
     if isinstance(thing, (set, bytearray)):
         return type(thing)(thing)
+    if _is_array(thing):
+        return thing.copy()
     held = thing if isinstance(thing, dict) else vars(thing)
     return [*held, *held.values()]
 
 
 def _is_same(before: Any, now: Any) -> bool:
+    if _is_array(before):
+        return encode(before) == encode(now)
     if type(before) is not list:
         return bool(before == now)
     return len(before) == len(now) and all(map(operator.is_, before, now))
@@ -349,7 +359,7 @@ def _kind(value: Any) -> list[Any]:
     if isinstance(value, ModuleType):
         return ["module", value.__name__]
     if isinstance(value, type) and issubclass(value, BaseException):
-        return ["exception", _ancestors(value)]
+        return ["exception", [[each.__name__, [base.__name__ for base in each.__bases__]] for each in value.__mro__]]
     return ["object", None]
 
 
@@ -376,6 +386,7 @@ def _raised(error: BaseException) -> _Answer:
 
 def serve_objects(code: bytes) -> int:
     """Load `code` as a module when asked to, then answer until there are no more questions."""
+    carry_arrays()
     frames = Frames(CHANNEL)
     sys.argv = [SOLUTION]
     module = new_module("solution", f"{WORK}/{SOLUTION}")

@@ -6,6 +6,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import ast
 import atexit
 import gc
 import io
@@ -19,10 +20,19 @@ from typing import Any
 
 from reward_kit.sandbox.python.messages import MAIN, WORK
 
-__all__ = ["be_program", "be_program_again", "load_module", "new_module", "refresh_interpreter"]
+__all__ = [
+    "as_own_program",
+    "be_program",
+    "be_program_again",
+    "function_of",
+    "load_module",
+    "new_module",
+    "refresh_interpreter",
+]
 
 _FLUSH_FAILED = 120
 _STDERR = 2
+_RECURSION = sys.getrecursionlimit()
 
 
 def refresh_interpreter(files: Mapping[str, bytes]) -> None:
@@ -74,7 +84,18 @@ def load_module(code: bytes, module: ModuleType) -> BaseException | None:
     return None
 
 
-def be_program(code: bytes, argv: list[str]) -> int:
+def function_of(module: ModuleType, function: str) -> Any:
+    """What an expression means in a module, such as `solve` or `Solution().solve`: of its own names, not of Python's.
+
+    Where the code has left out the function that is tested, a built-in one of that name does not stand in for it.
+    """
+    names = [node.id for node in ast.walk(ast.parse(function, mode="eval")) if isinstance(node, ast.Name)]
+    if missing := next((name for name in names if name not in vars(module)), None):
+        raise NameError(f"name {missing!r} is not defined")
+    return eval(function, vars(module))
+
+
+def be_program(code: bytes | CodeType, argv: list[str]) -> int:
     """Run `code` as `python main.py` would, and return what the process should exit with."""
     sys.argv = [MAIN, *argv]
     main = new_module("__main__", f"{WORK}/{MAIN}")
@@ -85,7 +106,7 @@ def be_program(code: bytes, argv: list[str]) -> int:
 def be_program_again(code: CodeType, given: bytes) -> tuple[int, bytes]:
     """Run a program in this process, which may have run it before; its exit status and what it printed.
 
-    What it leaves in the process, in modules or files, is there the next time. It finds its input and output where a
+    For programs that leave nothing in the process, in modules or in files. It finds its input and output where a
     program does.
     """
     source, output = _file_of(given), os.memfd_create("output")
@@ -95,10 +116,20 @@ def be_program_again(code: CodeType, given: bytes) -> tuple[int, bytes]:
     _open_streams()
     sys.argv = [MAIN]
     main = new_module("__main__", f"{WORK}/{MAIN}")
+    sys.setrecursionlimit(_RECURSION + _depth())
     status = _finish(_execute(code, main), main, _join_threads)
     os.lseek(output, 0, os.SEEK_SET)
     with open(output, "rb") as file:
         return status, file.read()
+
+
+def as_own_program(code: CodeType, given: bytes, output: tuple[int, int]) -> int:
+    """Run a program in a process that is its own, with this input; what it writes goes to the two descriptors."""
+    os.dup2(_file_of(given), 0)
+    os.dup2(output[0], 1)
+    os.dup2(output[1], _STDERR)
+    _open_streams()
+    return be_program(code, [])
 
 
 def _file_of(content: bytes) -> int:

@@ -66,6 +66,9 @@ _CHANGING = frozenset(
 """After these an object may give other answers than before."""
 _MOST_ITEMS = 100_000
 """What an object may hold whose members or length a test asks for."""
+_MOST_EQUAL = 50
+"""Pairs of objects that are looked at once more where they were found equal."""
+_FAR = 1_000_003
 _OPPOSITE = {"lt": "gt", "gt": "lt", "le": "gt", "ge": "lt"}
 """What cannot be true of two objects as well."""
 _DEPTH = 50
@@ -128,6 +131,9 @@ class Link:
         self._remotes: dict[int, Any] = {}
         self._functions: list[Callable[..., Any]] = []
         self._function_numbers: dict[Any, int] = {}
+        self._found_equal: list[tuple[Remote, Remote]] = []
+        self._types: set[type] = set()
+        """Types of Python's that the code has returned."""
         self._lock = threading.RLock()
         self.changes = 0
         """How often something was done that may have changed an object."""
@@ -201,6 +207,8 @@ class Link:
         if name == "eq":
             if found and self.agrees_to_anything("eq", one):
                 self.contradict("an object is equal to anything")
+            if found and len(self._found_equal) < _MOST_EQUAL:
+                self._found_equal.append((one, other))
             if (self.operate("eq", other, one) is True) != found:
                 self.contradict("an object is equal to another one which is not equal to it")
         elif found and self.agrees(_OPPOSITE[name], one, other):
@@ -218,10 +226,35 @@ class Link:
         except Exception:  # noqa: BLE001 - the exception is the code's, and answers a question that no test asked
             return False
 
-    def contradict(self, what: str) -> None:
+    def contradict(self, what: str) -> NoReturn:
         """Make the test fail, and note why: the code under test said two things that cannot both be true."""
         self.contradiction = what
         raise ContradictionError(what)
+
+    def equal_to_all(self) -> str | None:
+        """What was found equal to another object, and is to every one of its class. Asked when all tests are over.
+
+        It is compared with objects that are made of other values than the test's, for that changes what a class keeps.
+        """
+        for pair in self._found_equal:
+            for one, made in (pair, pair[::-1]):
+                others = list(self._like(made)) if "made_by" in facts_of(made) else []
+                if others and all(self.agrees("eq", one, other) for other in others):
+                    return f"a {facts_of(made).get('type')!r} is equal to every object of its class"
+        return None
+
+    def _like(self, made: Remote) -> Iterator[Any]:
+        """Objects of the same class, made of other values; none where it was made of none that can be others."""
+        kind, sent, by_name = facts_of(made)["made_by"]
+        for change in (_larger, _opposite, _empty):
+            parts = [_altered(each, change) for each in sent]
+            named = {name: _altered(each, change) for name, each in by_name.items()}
+            if parts == sent and named == by_name:
+                continue
+            try:
+                yield self.ask("call", kind, parts, named)
+            except Exception:  # noqa: BLE001 - whatever the code raises: it makes no objects of such values
+                continue
 
     def familiar(self, remote: Remote) -> bool:
         """Whether the test itself names the class of this object."""
@@ -264,6 +297,12 @@ class Link:
             return self._sent_object(value, sending)
         if callable(value) and not isinstance(value, type):
             return self._sent_function(value)
+        return self._not_sent(value, error)
+
+    def _not_sent(self, value: Any, error: TypeError) -> NoReturn:
+        """Of what cannot be handed over: it is the code's doing where the test has made it of a type from the code."""
+        if type(value) in self._types:
+            self.contradict(f"the test made a {type(value).__name__!r} of what the code returned: {error}")
         self.unjudgeable = f"the test hands over something that is not plain data: {error}"
         raise UnjudgeableError(self.unjudgeable)
 
@@ -364,6 +403,7 @@ class Link:
             case ["function", int(number)]:
                 return self._handed_over(number, self._functions)
             case ["known", "builtins", str(name)] if isinstance(getattr(builtins, name, None), type):
+                self._types.add(getattr(builtins, name))
                 return getattr(builtins, name)
             case ["list" | "tuple" as kind, list(items)] if depth:
                 whole = [self._whole(item, things, depth - 1) for item in items]
@@ -394,9 +434,11 @@ class Link:
             elif not issubclass(known, Exception) or "Exception" not in names:
                 break
             try:
-                return _with_attributes(known(*arguments), str(text), held)
+                error = known(*arguments)
             except Exception:  # noqa: BLE001 - one that wants other arguments; its text is what counts
-                break
+                error = known.__new__(known)
+                error.args = tuple(arguments)
+            return _with_attributes(error, str(text), held)
         return RemoteError(str(text)) if "Exception" in names else RemoteExit(str(text))
 
 
@@ -518,8 +560,10 @@ class Remote:
         sent = [link.sent(argument, sending) for argument in arguments]
         by_name = {name: link.sent(value, sending) for name, value in named.items()}
         value = link.ask("call", number_of(self), sent, by_name, things=sending.things)
-        if isinstance(value, Remote) and facts_of(self).get("class") and _names_a_class(facts_of(self).get("name")):
-            facts_of(value)["constructed"] = True
+        if isinstance(value, Remote) and facts_of(self).get("class"):
+            facts_of(value)["made_by"] = number_of(self), sent, by_name
+            if _names_a_class(facts_of(self).get("name")):
+                facts_of(value)["constructed"] = True
         return value
 
     def __getattr__(self, name: str) -> Any:
@@ -807,6 +851,45 @@ def _agree(remote: Remote, length: int) -> None:
         link_of(remote).contradict(f"an object of length {length} gives {len(items)} items")
 
 
+def _altered(part: list[Any], change: Callable[[Any], Any]) -> list[Any]:
+    """A part of a request with another value; what is not plain stays."""
+    return ["v", change(part[1])] if part[0] == "v" else part
+
+
+def _larger(value: Any) -> Any:  # noqa: PLR0911 - one per kind
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + _FAR
+        case str():
+            return f"{value}≠"
+        case list():
+            return [*value, *value[-1:], _FAR]
+        case tuple():
+            return (*map(_larger, value),)
+        case dict():
+            return {**value, "≠": _FAR}
+    return value
+
+
+def _opposite(value: Any) -> Any:
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return -value - 7
+        case str():
+            return f"≠{value[::-1]}"
+        case list() | tuple():
+            return type(value)([_opposite(each) for each in reversed(value)])
+    return _larger(value)
+
+
+def _empty(value: Any) -> Any:
+    return type(value)() if isinstance(value, (int, float, str, list, dict)) else _larger(value)
+
+
 def _exactly(kind: type[_T], value: Any) -> _T:
     if type(value) is not kind:
         raise TypeError(f"the code gives a {type(value).__name__!r} where a {kind.__name__!r} must be")
@@ -824,6 +907,9 @@ def _become(mine: Any, now: Any) -> None:
         case (dict(), dict()) | (set(), set()):
             mine.clear()
             mine.update(now)
+        case _ if type(mine).__module__ == "numpy":
+            if type(mine) is type(now) and mine.shape == now.shape:
+                mine[...] = now
         case _, dict() if hasattr(mine, "__dict__") and all(isinstance(name, str) for name in now):
             vars(mine).clear()
             # What the test's class does is not for the code to replace.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import copy
 import importlib
 import inspect
 import json
@@ -43,23 +44,30 @@ from reward_kit.sandbox.python.inside.names import (
     tested_object,
 )
 from reward_kit.sandbox.python.inside.plan import (
+    KEEP,
     RAN,
     STAR,
+    SWAP,
     TYPE,
     ProgramPlan,
     Ran,
     bound_names,
     class_sources,
+    missing_pytest,
     read_plan,
+    uses_code,
 )
 from reward_kit.sandbox.python.inside.program import new_module
 from reward_kit.sandbox.python.inside.remote import CodesExit, Link, Remote, UnjudgeableError, type_of
 from reward_kit.sandbox.python.messages import CHANNEL, WORK, Frames, described
+from reward_kit.sandbox.python.plain import carry_arrays, changeable, encode
 
 __all__ = ["CODE", "judge_program", "judged"]
 
 CODE = 4
 """The descriptor on which the code under test is asked."""
+_GIVEN = {*dir(builtins), *MODULES}
+"""Names that are not for the code to define."""
 _FILE = "test_solution.py"
 _SHOWN = 500
 
@@ -77,17 +85,20 @@ def judge_program(tests: bytes, setup: bytes, settings: Mapping[str, Any]) -> in
 
 def judged(tests: list[str], setup: str, settings: Mapping[str, Any]) -> bytes:
     """What each test says of the code that answers on the descriptor `CODE`: "L" and JSON; "U" and why it cannot."""
+    carry_arrays()
     try:
         return b"L" + json.dumps(_verdicts(tests, setup, settings)).encode()
     except UnjudgeableError as error:
         return b"U" + str(error).encode(errors="replace")
-    except BaseException as error:  # noqa: BLE001 - whatever a test program makes of this process, it gets an answer
-        return b"U" + described(error)
+    except BaseException as error:  # noqa: BLE001 - whatever becomes of this process, it gives an answer
+        return b"B" + described(error)
 
 
 def _verdicts(tests: list[str], setup: str, settings: Mapping[str, Any]) -> list[TestVerdict]:
     trees = [_parsed(test) for test in tests]
     prelude = _parsed(setup)
+    _refuse_without_pytest([prelude, *trees])
+    about_code = uses_code([prelude, *trees], settings["entry_point"])
     familiar = _mentioned([prelude, *trees]) - {entry_name(settings["entry_point"])}
     link = Link(CODE, familiar, class_sources([prelude, *trees]))
     try:
@@ -103,9 +114,19 @@ def _verdicts(tests: list[str], setup: str, settings: Mapping[str, Any]) -> list
         found += scene.run(source, tree, f"test {number + 1}")
         if settings["stop_early"] and any(error is not None for _, error in found):
             return found
+    if not about_code and not link.called and all(error is None for _, error in found):
+        raise UnjudgeableError("nothing in them uses the code. Call what it defines.")
+    if found and not link.gone and (doubt := link.equal_to_all()):
+        found.append(("equality", doubt))
     if not found:
         raise UnjudgeableError("nothing is checked in them. Give tests with asserts.")
     return found
+
+
+def _refuse_without_pytest(trees: list[ast.Module]) -> None:
+    """Tests that import what is not there, whatever the code is."""
+    if missing := next(filter(None, map(missing_pytest, trees)), None):
+        raise UnjudgeableError(f"the tests need {missing!r}, which this interpreter does not have. Install it there.")
 
 
 def _parsed(test: str) -> ast.Module:
@@ -149,7 +170,8 @@ class _Scene:
         error = self._attempt(lambda: self._provide(setup, wanted)) or self._attempt(
             lambda: exec(compile(program, "<setup>", "exec", dont_inherit=True), vars(self._home))
         )
-        if error is not None and self._link.used == used:
+        missing = error is not None and any(f"NameError: name {name!r} " in error for name in wanted - _GIVEN)
+        if error is not None and self._link.used == used and not missing:
             raise UnjudgeableError(f"the setup of the tests failed: {error}")
         return error or self._link.gone
 
@@ -190,6 +212,8 @@ class _Scene:
         """Let a program find what it reports to."""
         vars(builtins)[RAN] = ran
         vars(builtins)[TYPE] = type_of
+        vars(builtins)[KEEP] = _kept
+        vars(builtins)[SWAP] = _swapped
         vars(builtins)[STAR] = lambda module: import_star(module, vars(place), wanted)
 
     def _run_functions(self, new: Mapping[str, Any], plan: ProgramPlan, watcher: Watcher) -> None:
@@ -227,8 +251,6 @@ class _Scene:
         except BaseException as error:
             if isinstance(error, UnjudgeableError):
                 raise
-            if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("pytest"):
-                raise UnjudgeableError(f"the tests need {error.name!r}, which this interpreter does not have") from None
             if type(error).__name__ in ("Skipped", "SkipTest") and not self._link.swayed:
                 raise UnjudgeableError(f"the tests were skipped: {error}") from None
             return _in_a_line(error)
@@ -357,6 +379,21 @@ class _Tally:
             self._broken = self._broken or self._link.unjudgeable
         contradiction, self._link.contradiction = self._link.contradiction, None
         return self._link.gone or contradiction
+
+
+def _kept(value: Any) -> tuple[Any, Any]:
+    """What a test compares with, and a copy of it, for the code may change it before it is compared."""
+    try:
+        encode(value)
+    except TypeError:
+        return value, value
+    return value, copy.deepcopy(value) if changeable(value) else value
+
+
+def _swapped(kept: tuple[Any, Any], given: Any) -> tuple[Any, Any]:
+    """What the code gave, and what it is compared with, as it was before; the test's own object if it is that."""
+    now, before = kept
+    return given, now if given is now else before
 
 
 def _called(tree: ast.Module) -> set[str]:
