@@ -39,7 +39,34 @@ def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     import asyncio
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(main())
+        end = _keep_going(runner.get_loop())
+
+        async def work() -> T:
+            try:
+                return await main()
+            finally:
+                end()
+
+        return runner.run(work())
+
+
+def _keep_going(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    """Have nobody stop the loop, such as a reward that thinks it is its own, until what this returns is called.
+
+    Who tries is told so; a callback, which nobody would hear, does nothing.
+    """
+    import asyncio
+
+    stop, ended = loop.stop, threading.Event()
+
+    def stop_at_the_end() -> None:
+        if ended.is_set():
+            stop()
+        elif asyncio.current_task(loop) is not None:
+            raise RuntimeError("This event loop has other work, and cannot be stopped. Return, or raise, instead.")
+
+    loop.stop = stop_at_the_end  # type: ignore[method-assign]
+    return ended.set
 
 
 def _run_in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -90,6 +117,7 @@ def background_loop() -> asyncio.AbstractEventLoop:
 
 def _start_in_a_thread() -> asyncio.AbstractEventLoop:
     loop = new_loop()
+    _keep_going(loop)
     threading.Thread(target=loop.run_forever, name="reward-kit loop", daemon=True).start()
     return loop
 

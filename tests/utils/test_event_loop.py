@@ -88,3 +88,29 @@ def test_a_forked_child_gets_a_loop_of_its_own() -> None:
         return f"{loop is not ours}, {asyncio.run_coroutine_threadsafe(the_thread(), loop).result(30)}"
 
     assert in_a_child(work) == "True, reward-kit loop"
+
+
+STOPS = {
+    "at once": lambda loop: loop.stop(),
+    "soon": lambda loop: loop.call_soon(loop.stop),
+    "later": lambda loop: loop.call_later(0.01, loop.stop),
+    "from a thread": lambda loop: threading.Thread(target=loop.call_soon_threadsafe, args=(loop.stop,)).start(),
+}
+
+
+@pytest.mark.parametrize("how", STOPS)
+def test_nobody_stops_a_loop_that_has_work(how: str) -> None:
+    async def work() -> str:
+        told = ""
+        try:
+            STOPS[how](asyncio.get_running_loop())
+        except RuntimeError as error:
+            told = str(error)
+        await asyncio.sleep(0.05)
+        assert ("cannot be stopped" in told) == (how == "at once")
+        return "done"
+
+    assert run_sync(work) == "done"
+    stays = background_loop()
+    assert asyncio.run_coroutine_threadsafe(work(), stays).result(10) == "done"
+    assert stays.is_running()
