@@ -43,8 +43,8 @@ _LIBRARY_FOLDERS = tuple(
     for triple in ("", "/x86_64-linux-gnu", "/aarch64-linux-gnu")
 )
 _PROGRAMS = (*SEARCHED, "/etc/alternatives")
-_TOP = frozenset({"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"})
-"""Links mostly, and not directories that are told of because of what is in them."""
+_TOP = frozenset({"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives"})
+"""Links mostly, or what is exchanged whole, and not directories that are told of because of what is in them."""
 
 
 class Changes:
