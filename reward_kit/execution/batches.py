@@ -394,7 +394,11 @@ class BatchStage:
         self._watch.ended += 1
 
     async def _submit(self, part: Part) -> None:
-        """Have the part's batch made."""
+        """Have the part's batch made, unless a journal that was torn may have told of it."""
+        if self._journal.is_torn and (found := await self._look_for(part)).ours:
+            self._journal.note("submitting", part.name)
+            self._journal.note("submitted", part.name, batch=(await self._only_first(found)).id)
+            return
         uploaded_before = part.file is not None
         if part.file is None:
             await self._upload(part)
@@ -476,8 +480,9 @@ class BatchStage:
 
     async def _look_for(self, part: Part) -> Found:
         known = frozenset(batch for one in self._journal.parts.values() for batch in one.batches)
-        since = datetime.fromisoformat(part.asked).timestamp()
-        sought = Sought(self._label(part), tuple(part.files), part.requests, since, known)
+        since = datetime.fromisoformat(part.asked).timestamp() if part.asked else 0.0
+        others = frozenset(file for one in self._journal.parts.values() if one is not part for file in one.files)
+        sought = Sought(self._label(part), tuple(part.files), part.requests, since, known, others)
         for pause in (0.0,) if self._provider.makes_each_once else (0.0, *_LOOKS_AFTER):
             await asyncio.sleep(pause)
             try:

@@ -105,6 +105,8 @@ class BatchJournal:
         """The id that this run's batches carry, once it has one."""
         self.parts: dict[str, Part] = {}
         """By name, in the order in which they were made."""
+        self.is_torn = False
+        """Whether its last line was torn: by a kill in the middle of it, or because the file was cut off there."""
         self._file: GrowingFile | None = None
         if read_only and not path.exists():
             return
@@ -155,6 +157,7 @@ class BatchJournal:
             self._file.close()
 
     def _read(self, file: GrowingFile) -> None:
+        self.is_torn = file.is_torn
         if not file.read_only:
             file.cut_torn_line()
         for number, line in enumerate(file.lines(), start=1):

@@ -102,6 +102,10 @@ class Shape:
     fireworks: bool = False
 
 
+def of_a_file_of_its_own(batch: dict[str, Any]) -> dict[str, Any]:
+    return {**batch, "metadata": None, "input_file_id": f"s3://kept/{batch['input_file_id']}"}
+
+
 SHAPES = {
     "all": Shape(),
     "extended, of another file": Shape(extended),
@@ -113,6 +117,7 @@ SHAPES = {
     "only the time": Shape(only_the_time, most_requests=100),
     "fireworks": Shape(fireworks=True),
 }
+UNKNOWABLE = Shape(of_a_file_of_its_own, most_requests=100)
 """Where there is only the time, one file of requests: of several in doubt nobody could say which is which."""
 
 
@@ -242,14 +247,16 @@ def test_a_batch_that_nobody_can_tell_from_others_is_decided_on_by_a_person(
     def no_list(bench: Bench) -> None:
         bench.provider.faults["list"] = ["405"] * 50
 
-    cases: list[tuple[Point, Callable[[Bench], None], list[str]]] = [
-        (taken, another, ["--adopt", "batch_0"]),
-        (taken, no_list, ["--adopt", "batch_0"]),
-        (lost, no_list, ["--submit-again"]),
+    only_time = SHAPES["only the time"]
+    cases: list[tuple[Shape, Point, Callable[[Bench], None], list[str]]] = [
+        (only_time, taken, another, ["--adopt", "batch_0"]),
+        (only_time, taken, no_list, ["--adopt", "batch_0"]),
+        (only_time, lost, no_list, ["--submit-again"]),
+        (UNKNOWABLE, taken, lambda bench: None, ["--adopt", "batch_0"]),
     ]
-    for number, (point, hide, decision) in enumerate(cases):
+    for number, (shape, point, hide, decision) in enumerate(cases):
         with zygote() as processes:
-            bench = Bench(tmp_path, SHAPES["only the time"], processes)
+            bench = Bench(tmp_path, shape, processes)
             with serving(bench.provider) as base:
                 values = bench.settings(base, f"run-{number}", None)
                 assert bench.enter(values, point) == -signal.SIGKILL
@@ -262,6 +269,24 @@ def test_a_batch_that_nobody_can_tell_from_others_is_decided_on_by_a_person(
                 bench.provider.batches.pop("batch_of_others", None)
                 assert bench.enter(values) == 0
         assert set(bench.provider.answered.values()) == {1}
+        assert rows_of(tmp_path, f"run-{number}") == undisturbed
+
+
+def test_a_journal_that_was_cut_off_has_no_batch_made_again(
+    tmp_path: Path, processes: Zygote, undisturbed: dict[Any, Any]
+) -> None:
+    config(tmp_path, rows=questions(COUNT))
+    for number, event in enumerate((b'"submitted"', b'"submitting"', b'"uploaded"', b'"prepared"')):
+        bench = Bench(tmp_path, Shape(most_requests=100), processes)
+        bench.provider.end = lambda number: "completed"
+        with serving(bench.provider) as base:
+            values = bench.settings(base, f"run-{number}", None)
+            assert bench.enter(values, Point("state", 1)) == -signal.SIGKILL
+            journal = tmp_path / f"run-{number}" / "batches.jsonl"
+            whole = journal.read_bytes()
+            journal.write_bytes(whole[: whole.index(event) + 3])
+            assert bench.enter(values) == 0
+        assert len(bench.provider.batches) == 1, (event, "a batch was made twice")
         assert rows_of(tmp_path, f"run-{number}") == undisturbed
 
 

@@ -72,7 +72,7 @@ class OpenAIBatches:
             found[_whose(batch, sought, self._rest.clock_ahead)].append(_state(batch))
         if sought.known and not sought.known & batches.keys():
             gap = gap or "it lists none of this run's other batches"
-        if found["of another file"] and not _keeps_metadata(batches, sought):
+        if found["of another file"] and not _keeps_marks(batches, sought):
             ids = ", ".join(repr(state.id) for state in found["of another file"][:_SHOWN_IDS])
             gap = gap or f"by time and size it may be {ids}, which names a file that this run does not know"
         ours = sorted(found["ours"], key=lambda state: state.created)
@@ -150,8 +150,10 @@ def _metadata(label: BatchLabel) -> dict[str, str]:
     return {"reward_kit_run": label.run, "reward_kit_part": label.part}
 
 
-def _keeps_metadata(batches: dict[str, dict[str, Any]], sought: Sought) -> bool:
-    """Whether another batch of this run still has what it was told, so that one without it is not of this run."""
+def _keeps_marks(batches: dict[str, dict[str, Any]], sought: Sought) -> bool:
+    """Whether another batch of this run still has a mark of it, so that one without any is not of this run."""
+    if any(batch.get("input_file_id") in sought.other_files for batch in batches.values()):
+        return True
     known = (batches[name].get("metadata") for name in sought.known & batches.keys())
     return any(isinstance(one, dict) and one.get("reward_kit_run") == sought.label.run for one in known)
 
@@ -160,7 +162,7 @@ def _whose(
     batch: dict[str, Any], sought: Sought, clock_ahead: float
 ) -> Literal["ours", "perhaps", "of another file", "another's"]:
     """Whose a batch is, by what the provider kept of what it was told."""
-    if batch.get("id") in sought.known:
+    if batch.get("id") in sought.known or batch.get("input_file_id") in sought.other_files:
         return "another's"
     metadata = batch.get("metadata")
     said = metadata if isinstance(metadata, dict) else {}
@@ -212,7 +214,7 @@ def _state(batch: dict[str, Any]) -> BatchState:
 
 def _count(value: object) -> int:
     """A number of requests; 0 where it says nothing."""
-    return int(value) if str(value).isdecimal() else 0  # type: ignore[call-overload,no-any-return]
+    return int(value) if str(value).isdecimal() else 0  # type: ignore[call-overload]
 
 
 def _time(value: object) -> float:

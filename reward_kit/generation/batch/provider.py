@@ -68,6 +68,8 @@ class Sought(NamedTuple):
     """When it was about to be submitted, by the clock of whoever did."""
     known: frozenset[str]
     """Ids of batches that are known to be something else."""
+    other_files: frozenset[str] = frozenset()
+    """The provider's names of the files of this run's other batches."""
 
 
 class Found(NamedTuple):

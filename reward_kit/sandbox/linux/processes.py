@@ -69,7 +69,7 @@ class Roll:
         """The first process of the sandbox, with which all others end; 0 where there is none."""
         self.inside = -1
         """The /proc of the sandbox itself, where that is what counts."""
-        self._stopped: dict[int, tuple[int, ...]] = {}
+        self._stopped: dict[int, bytes] = {}
         self._own = os.getpid()
         self._proc = _open_if_there("/proc", os.O_RDONLY | os.O_DIRECTORY)
         self._members = self._most = -1
