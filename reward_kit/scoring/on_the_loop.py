@@ -16,7 +16,7 @@ from reward_kit.scoring.loop_watch import Blockage
 from reward_kit.scoring.outcomes import too_slow
 from reward_kit.scoring.worker_call import verdicts_async
 from reward_kit.utils.deadlines import Deadlines
-from reward_kit.utils.tasks import end, is_ended, shrug_off
+from reward_kit.utils.tasks import abandonable, end, is_ended, shrug_off
 
 if TYPE_CHECKING:
     from reward_kit.generation.judge import JudgeUse
@@ -96,7 +96,8 @@ class OnTheLoop:
         self._deadlines.begin(task)
         self._judging[task] = rollouts[0]
         try:
-            verdicts: Sequence[Verdict] = await self._verdicts(rollouts)
+            judging = self._verdicts(rollouts)
+            verdicts: Sequence[Verdict] = await abandonable(judging, lambda: self._deadlines.is_ignored_by(task))
         except asyncio.CancelledError:
             verdicts = [Failure.of(self._cancelled(task), "score")] * len(rollouts)
         except KeyboardInterrupt as error:

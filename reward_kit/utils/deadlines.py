@@ -50,6 +50,10 @@ class Deadlines:
         """Whether the task has entered a call, and not left it."""
         return task in self._begun
 
+    def is_ignored_by(self, task: asyncio.Task[Any]) -> bool:
+        """Whether the call that the task is in was cancelled by us more than once, and goes on."""
+        return self._late.get(task, 0) > 1
+
     def was_missed_by(self, task: asyncio.Task[Any]) -> bool:
         """Whether the cancellation that has just reached the task is ours; it is taken back, and counts for nothing."""
         return task in self._late and self._take_back(task) == 0

@@ -7,17 +7,19 @@ Code of others finds none of our tasks, and none of them ends because that code 
 hidden_tasks     `asyncio.all_tasks()` finds nothing meanwhile, so nobody can cancel all there is
 end, is_ended    cancel a task ourselves, and know later that it was we who did
 shrug_off        take back a cancellation that was not ours
+abandonable      work that ends where it is given up, also if it keeps each cancellation to itself
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator, Iterable, Iterator
+import types
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
-__all__ = ["end", "hidden_tasks", "is_ended", "shrug_off", "together"]
+__all__ = ["abandonable", "end", "hidden_tasks", "is_ended", "shrug_off", "together"]
 
 T = TypeVar("T")
 
@@ -56,6 +58,27 @@ async def shrug_off(task: AnyTask) -> None:
         task.uncancel()
     with suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
+
+
+@types.coroutine
+def abandonable(work: Coroutine[Any, Any, T], is_given_up: Callable[[], bool]) -> Generator[Any, Any, T]:
+    """What `work` returns; a cancellation that it keeps to itself ends it all the same, once it is given up."""
+    error: BaseException | None = None
+    while True:
+        try:
+            waits_for = work.send(None) if error is None else work.throw(error)
+        except StopIteration as done:
+            returned: T = done.value
+            return returned
+        if isinstance(error, asyncio.CancelledError) and is_given_up():
+            with suppress(RuntimeError):  # it does not want to end in this way either
+                work.close()
+            raise error
+        try:
+            yield waits_for
+            error = None
+        except BaseException as other:  # noqa: BLE001 - it is the work's, and is handed to it
+            error = other
 
 
 @contextmanager

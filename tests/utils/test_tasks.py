@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from reward_kit.utils.tasks import together
+from reward_kit.utils.tasks import abandonable, together
 
 
 async def test_results_come_in_order_whoever_is_first() -> None:
@@ -55,3 +55,49 @@ async def test_whoever_gives_up_waiting_leaves_nobody_at_work() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert ended.is_set()
+
+
+async def stubborn(heard: list[str]) -> None:
+    while True:
+        try:
+            await asyncio.sleep(30)
+        except BaseException as error:  # noqa: BLE001 - what a loop that tries again and again does
+            heard.append(type(error).__name__)
+
+
+async def test_work_that_keeps_each_cancellation_to_itself_ends_where_it_is_given_up() -> None:
+    heard: list[str] = []
+
+    async def wait() -> None:
+        await abandonable(stubborn(heard), lambda: len(heard) > 1)
+
+    task = asyncio.create_task(wait())
+    for _ in range(2):
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 10)
+    assert heard[:2] == ["CancelledError"] * 2
+
+
+async def test_work_that_is_not_given_up_goes_on_as_it_would() -> None:
+    async def work() -> str:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.gather(fail())
+        return "done"
+
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    async def wait() -> str:
+        return await abandonable(work(), lambda: False)
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == "done"
