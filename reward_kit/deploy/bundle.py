@@ -25,7 +25,7 @@ from reward_kit._version import __version__
 from reward_kit.deploy.archive import digest_of
 from reward_kit.deploy.bundle_layout import MANIFEST, PROJECT
 from reward_kit.deploy.pinned import Pinned, canonical, pin, unmet
-from reward_kit.deploy.suspicious import credential_in, is_credential_file, is_litter
+from reward_kit.deploy.suspicious import credential_in, is_credential_file, is_litter, is_written_by_us
 from reward_kit.errors import DeployError
 from reward_kit.redaction import secret_paths
 from reward_kit.reward_call import RESOURCES, RewardCall, wants
@@ -232,6 +232,8 @@ def _included(source: BundleSource, project: Path) -> tuple[set[Path], tuple[Lef
                 left[name] = "a file of this name holds credentials"
             elif not path.resolve().is_relative_to(project):
                 left[name] = "it leads out of the project"
+            elif name != shape and is_written_by_us(path, project):
+                left[name] = "a run, its cache or a report wrote it"
             else:
                 taken.add(path)
         if [path.relative_to(project).as_posix() for path in matches] == [shape] and shape in left:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that must not leave this machine: by their name, or by what is written in them."""
+"""Files that must not leave this machine: by their name, by who wrote them, or by what is written in them."""
 
 from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from reward_kit.redaction import is_secret_name, looks_secret
+from reward_kit.storage.new_files import is_run_directory
+from reward_kit.storage.run_directory import OWN_FILES
 
-__all__ = ["credential_in", "is_credential_file", "is_litter"]
+__all__ = ["credential_in", "is_credential_file", "is_litter", "is_written_by_us"]
 
 _CREDENTIAL_FILES = (
     ".env", ".env.*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.ppk", "*.kdbx",
@@ -17,6 +19,9 @@ _CREDENTIAL_FILES = (
     ".git-credentials", ".dockercfg", "auth.ini", "credentials", "credentials.*", "client_secret*.json",
     "service-account*.json", "service_account*.json", "application_default_credentials.json", "kubeconfig",
     "secrets.yaml", "secrets.yml", "secrets.json", "secrets.toml", "*.tfstate", "*.tfvars", "*.ovpn",
+    "*[-_]key.json", "*[-_]keys.json", "*credentials*.json", "token", "token.txt", "token.json", "*[-_]token.txt",
+    "*[-_]token", "key.txt", "*[-_]key.txt", "*api[-_]keys.txt", "apikey*.txt", "password.txt", "passwords.txt", "passwd",
+    "*[-_]password.txt", "secret.txt", "*.secret", ".s3cfg", ".boto", ".vault-token", "*.gpg",
 )  # fmt: skip
 _CREDENTIAL_FOLDERS = frozenset({".aws", ".azure", ".gcloud", ".ssh", ".gnupg", ".kube", ".docker", ".fireworks"})
 _LITTER = frozenset(
@@ -28,14 +33,28 @@ _LITTER = frozenset(
 )  # fmt: skip
 _LITTER_FILES = ("*.pyc", "*.pyo", "*.swp", "*~", ".coverage*")
 
-_STAND_IN = re.compile(r"^[<$\[{(*]|x{4,}|\.{3}|\b(?:your|example|changeme|placeholder|dummy)\b", re.IGNORECASE)
-_STAND_IN_BEARER = re.compile(r"\b(?:Bearer|Basic|Token)\s+[^\s\d]+(?=\s|$)", re.IGNORECASE)
-_STAND_IN_LOGIN = re.compile(r"//(?:user(?:name)?|me):(?:pass(?:word)?|secret|\*+)@")
-_ASSIGNED = re.compile(
-    r"""["']?(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,80})["']?\s*[:=]\s*["']?(?P<value>[^"'\s,;)]{12,})"""
+_STAND_IN = re.compile(
+    r"^[<$\[{(*%]|x{4,}|\.{3}|\b(?:your|example|changeme|placeholder|dummy|redacted)\b|_env$|^(?:none|null|true|false)$",
+    re.IGNORECASE,
 )
+_STAND_IN_BEARER = re.compile(r"\b(?:Bearer|Basic|Token)\s+[^\s\d]+(?=\s|$)", re.IGNORECASE)
+_STAND_IN_LOGIN = re.compile(r"//(?:(?:user(?:name)?|me):(?:pass(?:word)?|secret|\*+)|[a-z]+:[A-Z_]+)@")
+_NAMED = re.compile(r"""["']?(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,80})["']?\s*(?:[:=]|=>)\s*""")
+_CALLED = re.compile(r"""(?P<name>[A-Za-z_][A-Za-z0-9_.]{0,80})\(\s*(?=[rbuf]{0,2}["'](?!https?:|(?:[^"'\s/]*/){2}))""")
+_VALUE = re.compile(r"""(?P<quote>[rbuf]{0,2}["'])?(?P<value>[^"'\s,;)]{8,})""")
+_TAKES_ONE = re.compile(
+    r"(?:login|auth|authenticate|token|key|secret|password|credentials?|client|connect|session|bearer)$|api",
+    re.IGNORECASE,
+)
+"""A function whose first argument may be a key: `login('…')`, `cohere.Client('…')`, `set_api_key('…')`."""
+_MAY_HOLD_ONE = re.compile(
+    rb"(?i)key|token|secret|pass|pwd|cred|auth|login|bearer|client|connect|session|webhook|hooks|://|-----begin"
+    rb"|sk[-_]|hf_|gh[oprsu]_|xox|akia|asia|aiza|eyj|api|sig="
+)
+"""What a line with a credential has in it."""
 _CODE = re.compile(r"[(\[{]|\.\w+\.")
-_LARGEST_READ = 4 << 20
+_SHORTEST_WORD = 10
+_UTF_16 = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
 def is_litter(path: str) -> bool:
@@ -54,24 +73,77 @@ def is_credential_file(path: str) -> bool:
     )
 
 
+def is_written_by_us(path: Path, project: Path) -> bool:
+    """Whether a file of the project is what a run wrote, a cache of answers, a table of ours or a report."""
+    if path.name in OWN_FILES and is_run_directory(path.parent):
+        return True
+    folders = [folder for folder in path.parents if folder.is_relative_to(project) and folder != project]
+    if any(is_run_directory(folder) or (folder / "responses.jsonl").exists() for folder in folders):
+        return True
+    if path.suffix.lower() not in _OF_OURS:
+        return False
+    with path.open("rb") as file:
+        head = file.read(_LOOKED_AT)
+        file.seek(max(0, path.stat().st_size - _LOOKED_AT))
+        return any(mark in part for mark in _MARKS for part in (head, file.read()))
+
+
+_OF_OURS = frozenset({".parquet", ".pq", ".html", ".htm"})
+_MARKS = (b"\nreward-kit check:", b'<meta name="generator" content="reward-kit ')
+_LOOKED_AT = 1 << 20
+
+
 def credential_in(content: bytes) -> int | None:
     """The first line (from 1) that seems to hold a credential; None where there is none. The value is not told."""
-    if b"\0" in content[:8192]:
-        return None  # not text
-    text = content[:_LARGEST_READ].decode(errors="replace")
-    for number, line in enumerate(text.splitlines(), start=1):
-        if _is_suspicious(line):
+    text = _as_utf_8(content)
+    if text is None:
+        return None
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        if _MAY_HOLD_ONE.search(line) and _is_suspicious(line.decode(errors="replace")):
             return number
     return None
 
 
+def _as_utf_8(content: bytes) -> bytes | None:
+    """Text, also of files in UTF-16; None where it is no text."""
+    head = content[:8192]
+    if b"\0" not in head:
+        return content
+    named = next((name for mark, name in _UTF_16 if content.startswith(mark)), None)
+    blanks = head[1::2].count(0), head[::2].count(0)
+    name = named or ("utf-16-le" if blanks[0] > blanks[1] else "utf-16-be")
+    if named is None and max(blanks) < len(head) // 2 * 0.6:
+        return None
+    return content.decode(name, errors="replace").encode(errors="replace")
+
+
 def _is_suspicious(line: str) -> bool:
+    line = line.replace('\\"', '"').replace("\\'", "'")  # code in a notebook, or JSON in a text
     if looks_secret(_STAND_IN_BEARER.sub("", _STAND_IN_LOGIN.sub("//", line))):
         return True
-    return any(
-        is_secret_name(found["name"]) and _is_varied(found["value"]) and not _STAND_IN.search(found["value"])
-        for found in _ASSIGNED.finditer(line)
+    return any(_is_held(line, found, found["name"]) for found in _NAMED.finditer(line)) or any(
+        _is_held(line, found, "key") for found in _CALLED.finditer(line) if _TAKES_ONE.search(found["name"])
     )
+
+
+def _is_held(line: str, found: re.Match[str], name: str) -> bool:
+    """Whether what stands behind a name, or in a call's brackets, is the value of a credential."""
+    held = _VALUE.match(line, found.end())
+    if held is None or not is_secret_name(name) or _STAND_IN.search(held["value"]):
+        return False
+    value = held["value"]
+    if _is_varied(value):
+        return len(value) >= _SHORTEST_VARIED
+    is_word = held["quote"] is not None and len(value) >= _SHORTEST_WORD and value.isalpha() and _is_password(name)
+    return is_word and value.lower() != name.lower()
+
+
+_SHORTEST_VARIED = 12
+
+
+def _is_password(name: str) -> bool:
+    """Whether a name is that of a password, which may be a word."""
+    return re.search(r"pass(?:word|wd|phrase)?$|pwd$|secret$", name, re.IGNORECASE) is not None
 
 
 def _is_varied(value: str) -> bool:

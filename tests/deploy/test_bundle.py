@@ -126,7 +126,30 @@ PLANTED = {
     "password: Tr0ub4dor&3xyzzy": 1,
     'h = {"Authorization": "Bearer abcdef0123456789abcdef"}': 1,
 }
+DRAWN = "b7Gk29fQpLm4XzT8vNw3"
+KINDS = {
+    "constructor": f'client = Together(api_key="{DRAWN}")',
+    "constructor of a name": f"llm = ChatMistral(model='m', api_key='{DRAWN}', temperature=0)",
+    "first argument": f'co = cohere.Client("{DRAWN}")', "login": f"login('{DRAWN}')",
+    "setter": f'wandb.login(key="{DRAWN}")', "call with a call before": f'x = f(g(a="b")); openai.api_key = "{DRAWN}"',
+    "hex": 'API_TOKEN = "4f0c21aa4f0c21aa4f0c21aa4f0c21aa"', "dict": f"config = {{'secret_key': '{DRAWN}'}}",
+    "notebook": json.dumps({"cells": [{"source": [f'client = Together(api_key="{DRAWN}")\n']}]}),
+    "login in a notebook": json.dumps({"cells": [{"source": [f"login('{DRAWN}')"]}]}, indent=1),
+    "json in a text": json.dumps({"body": json.dumps({"password": DRAWN})}),
+    "password without digits": 'PASSWORD = "correcthorsebattery"', "keyword": 'connect(password="correcthorsebattery")',
+    "environment": f"DB_PASS={DRAWN}", "glued": f"PGPASSWORD={DRAWN}", "yaml": f"  api_key: {DRAWN}",
+    "header": f"-H 'X-Api-Key: {DRAWN}'", "bearer": f'headers["Authorization"] = "Bearer {DRAWN}"',
+    "connection string": f"Server=db;Uid=sa;Password={DRAWN};", "storage": f"AccountName=x;AccountKey={DRAWN}==;",
+    "database": f"postgresql+asyncpg://u:{DRAWN}@db/x", "database with a slash": f"mysql://u:a/{DRAWN}@db/x",
+    "slack": "https://hooks.slack.com/services/T000/B000/b7Gk29fQpLm4XzT8vNw3",
+    "discord": f"https://discord.com/api/webhooks/123456/{DRAWN}", "signed": f"https://h/x?sv=1&sig={DRAWN}",
+    "pem": "-----BEGIN OPENSSH PRIVATE KEY-----", "jwt": "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
+    "known prefix": "x = ['ghp_abcdefghijklmnop1234']", "aws": f"aws_session_token = {DRAWN}",
+}  # fmt: skip
 HARMLESS = [
+    'client = Together(api_key=os.environ["TOGETHER_API_KEY"])', "login(username, password_of(user_12345))",
+    'api("v1/chat/completions2")', 'password: str = ""', 'def login(password="password", user="x"): ...',
+    'token = tokenizer("hello world 123456789")', 'session("https://host/path/12345678")',
     'api_key = os.environ["OPENAI_API_KEY"]', 'TOKEN = "<your token here 12>"', "stop_token = 'abc123abc123abc1'",
     'answer_key = "abcdefghijklm12"', 'url = "https://user:password@host"', 'password = getpass("for user 1: ")',
     "api_key=settings.api_key1.get()", "max_tokens = 123456789012345",
@@ -147,6 +170,16 @@ def test_a_credential_in_a_source_file_stops_by_name_and_line(
     assert "project/helper.py" in make_bundle(replace(source, allow=["helper.py"])).files
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_credential_is_seen_in_every_encoding(kind: str) -> None:
+    for encoding in ("utf-8", "utf-16", "utf-16-le", "utf-16-be"):
+        assert credential_in(("x = 1\n" * 20 + KINDS[kind] + "\n").encode(encoding)) is not None, encoding
+
+
+def test_a_credential_far_behind_in_a_large_file_is_seen() -> None:
+    assert credential_in(b"0.25,0.5,1\n" * 450_000 + KINDS["constructor"].encode()) == 450_001
+
+
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_is_no_credential_does_not_stop(text: str) -> None:
     assert credential_in(text.encode()) is None
@@ -160,11 +193,26 @@ def test_our_own_source_would_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [".env", ".env.local", "prod.env", "a/id_rsa", "server.KEY", ".aws/config", "x/service-account-1.json"]
+    "name",
+    [
+        ".env",
+        ".env.local",
+        "prod.env",
+        "a/id_rsa",
+        "server.KEY",
+        ".aws/config",
+        "x/service-account-1.json",
+        "gcp-key.json",
+        "token.txt",
+        "hf_token",
+        "openai_key.txt",
+        ".vault-token",
+    ],
 )
 def test_files_of_credentials_are_known_by_name(name: str) -> None:
     assert is_credential_file(name)
-    assert not is_credential_file("env.py") and not is_credential_file(".env.example")
+    for other in ("env.py", ".env.example", "api_keys.py", "tokens.txt", "tokenizer.json", "keys.py", "monkey.json"):
+        assert not is_credential_file(other)
 
 
 def test_included_folders_leave_out_litter_and_credentials(project: Path, source: BundleSource) -> None:
@@ -180,6 +228,28 @@ def test_included_folders_leave_out_litter_and_credentials(project: Path, source
     for wrong in ("../x", "/etc/passwd", "none/*"):
         with pytest.raises(DeployError, match="--include"):
             make_bundle(replace(source, include=[wrong]))
+
+
+def test_what_a_run_wrote_is_left_out_of_an_included_folder(project: Path, source: BundleSource) -> None:
+    run = project / "outputs" / "first"
+    for name in (
+        "outputs/first/rollouts.jsonl", "outputs/first/deep/notes.txt", "my_cache/v1/responses.jsonl",
+        "outputs/first/results.jsonl", "my_cache/v1/index.bin", "data/kept.txt", "outputs/own.txt",
+    ):  # fmt: skip
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("text")
+    (project / "best.parquet").write_bytes(b"PAR1\nreward-kit check:12345678:12345678\nPAR1")
+    (project / "other.parquet").write_bytes(b"PAR1 PAR1")
+    (project / "report.html").write_text('<!doctype html><meta name="generator" content="reward-kit 1">')
+
+    files = make_bundle(replace(source, include=["."])).files
+    assert {"project/data/kept.txt", "project/outputs/own.txt", "project/other.parquet"} < set(files)
+    left = {left.path for left in make_bundle(replace(source, include=["."])).left_out}
+    assert {"best.parquet", "report.html", "my_cache/v1/responses.jsonl", "my_cache/v1/index.bin"} < left
+    assert not [name for name in files if name.startswith(("project/outputs/first", "project/my_cache"))]
+    named = make_bundle(replace(source, include=["outputs/first/results.jsonl"])).files
+    assert "project/outputs/first/results.jsonl" in named, "whoever names the file wants it"
+    assert run.is_dir()
 
 
 def test_a_link_out_of_the_project_stays_out(project: Path, source: BundleSource, tmp_path: Path) -> None:

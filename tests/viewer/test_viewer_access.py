@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_a_browser_is_started_by_a_file_of_its_owner_with_a_token_that_is_good_o
         held = page.read_text()
         modes = page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777
     token = held.partition("token=")[2].partition('"')[0]
-    from_file = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+    from_file: Any = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
 
     assert modes == (0o600, 0o700)
     assert not page.parent.exists()
