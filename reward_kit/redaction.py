@@ -210,7 +210,7 @@ _WEBHOOK = re.compile(
 )
 """Addresses that let in whoever knows them; the part behind the host's name is the credential."""
 _BEARER = re.compile(
-    r"\b(Bearer|Basic|Token)(\s+)(?!\*\*\*)(?=\S*[0-9=]|\S*[a-z][A-Z]|\S{20})[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE
+    r"\b((?i:Bearer|Basic|Token))(\s+)(?!\*\*\*)(?=\S*[0-9=]|\S*[a-z][A-Z]|\S{20})[A-Za-z0-9._~+/=-]{8,}"
 )
 _ASSIGNED = re.compile(
     r"(?<![A-Za-z0-9_.-])-{0,2}(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})(?:\\{0,3}['\"])?\s{0,3}(?P<equals>[=:])\s{0,3}"
@@ -510,7 +510,7 @@ def _shaped_values(text: str) -> list[str]:
     """The credentials in a text, by their shape."""
     found = [match[0] for match in _KEY_SHAPES.finditer(text)]
     found += [match[0].split(None, 1)[1] for match in _BEARER.finditer(text)]
-    found += [match["path"] for match in _WEBHOOK.finditer(text)]
+    found += [part for match in _WEBHOOK.finditer(text) for part in (match["path"], match["path"].rpartition("/")[2])]
     found += _query_secrets(text)
     for match in _LOGIN.finditer(text):
         user, colon, password = match["login"].partition(":")
@@ -685,13 +685,15 @@ class _Place(NamedTuple):
 
     def under(self, name: object, held: object) -> _Place:
         text = str(name)
-        free = self.free or text in _FREE
+        free = self.free or text.rpartition(".")[2] in _FREE
         is_section = isinstance(held, Mapping | list)
         if self.secret:
             secret = text.lower() not in _HARMLESS_OPTIONS
             return _Place(secret, free, False, self.name if secret else text)
-        header = self.header or (bool(_HEADERS.search(text)) and is_section)
-        secret = text == _STORAGE_OPTIONS or is_secret_name(text) or (header and text.lower() not in _HARMLESS_HEADERS)
+        if _HEADERS.search(text) and is_section:
+            return _Place(secret=not isinstance(held, Mapping), free=free, name=text, header=True)
+        header = self.header and text.lower() not in _HARMLESS_HEADERS
+        secret = text == _STORAGE_OPTIONS or is_secret_name(text) or header
         full = f"{self.name}.{text}" if _takes_a_path(f"{self.name} {text}") else text
         return _Place(secret, free, not free and text in _PROSE, full, header)
 
@@ -763,7 +765,9 @@ def _secrets_in(value: Any, place: _Place = _Place(), path: str = "") -> Iterato
 def _bearer_value(text: str) -> list[str]:
     """What follows the scheme of a header's value: `Bearer X`."""
     scheme, blank, value = text.partition(" ")
-    return [value] if blank and scheme.isalpha() else _values_in(text)
+    user, colon, password = text.partition(":")
+    login = [password] if colon and not blank and user else []
+    return [value] if blank and scheme.isalpha() else [*login, *_values_in(text)]
 
 
 def _values_in(text: str) -> list[str]:

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Credentials of forty shapes in every setting of every door: nothing that is written or shown has one in clear."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from reward_kit.redaction import forget_all, mask, remember_settings, secret_paths, without_secrets
+from tests.cli_commands.conftest import Call, Said
+
+pytest.importorskip("pyarrow")
+
+Shape = Callable[[str], Any]
+
+BY_NAME = (
+    "api_key", "DB_PASS", "SMTP_PASS", "PGPASSWORD", "pass", "db_pass", "login", "signature", "x-api-key", "authToken",
+    "client_secret", "redis_pass", "MYSQL_PWD", "hf_token", "key",
+)  # fmt: skip
+SHAPES: dict[str, Shape] = {
+    **{name: (lambda secret, name=name: {name: secret}) for name in BY_NAME},
+    "list under a name": lambda s: {"tokens": {"access_token": [s]}},
+    "flag": lambda s: {"command": ["serve", "--api-key", s, "--port", "1"]},
+    "flag with a value": lambda s: {"command": ["serve", f"--api-key={s}"]},
+    "one string": lambda s: {"command": f"serve --token {s} --port 1"},
+    "one string with a value": lambda s: {"command": f"serve --password={s}"},
+    "curl's user": lambda s: {"command": ["curl", "-u", f"bob:{s}", "http://h"]},
+    "variable in a command": lambda s: {"command": ["env", f"DB_PASS={s}", "serve"]},
+    "header in a command": lambda s: {"command": ["curl", "-H", f"X-Api-Key: {s}"]},
+    "bearer in a command": lambda s: {"command": ["curl", "-H", f"Authorization: Bearer {s}"]},
+    "environment": lambda s: {"env": {"DB_PASS": s, "PORT": "80"}},
+    "header": lambda s: {"headers": {"X-Team-Thing": s}},
+    "headers as pairs": lambda s: {"headers": [["X-Team-Thing", s]]},
+    "authorization": lambda s: {"headers": {"Authorization": f"Basic {s}"}},
+    "assigned": lambda s: {"options": f"api_key={s}"},
+    "json in a text": lambda s: {"options": json.dumps({"api_key": s, "x": 1})},
+    "json in json": lambda s: {"options": json.dumps({"inner": json.dumps({"password": s})})},
+    "yaml in a text": lambda s: {"options": f"user: bob\npassword: {s}\n"},
+    "ado": lambda s: {"store": f"Server=db;Uid=sa;Password={s};Encrypt=yes"},
+    "azure": lambda s: {"store": f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={s};"},
+    "libpq": lambda s: {"store": f"host=db user=bob password={s} dbname=x"},
+    "postgres": lambda s: {"store": f"postgresql://bob:{s}@db:5432/x"},
+    "redis": lambda s: {"store": f"redis://:{s}@cache:6379/0"},
+    "go": lambda s: {"store": f"bob:{s}@tcp(db:3306)/x"},
+    "jdbc": lambda s: {"store": f"jdbc:mysql://db/x?user=bob&password={s}"},
+    "sentry": lambda s: {"place": f"https://{s}@o1.ingest.example.io/2"},
+    "query": lambda s: {"place": f"https://h/x?api_key={s}&y=1"},
+    "signed": lambda s: {"place": f"https://h/x?sv=2024&sig={s}"},
+    "slack": lambda s: {"place": f"https://hooks.slack.com/services/T0/B0/{s}"},
+    "discord": lambda s: {"place": f"https://discord.com/api/webhooks/42/{s}"},
+    "telegram": lambda s: {"place": f"https://api.telegram.org/bot123456:{s}/sendMessage"},
+    "own webhook": lambda s: {"webhook": f"https://chat.example.com/hooks/{s}"},
+    "known prefix": lambda s: {"note": f"it is sk-proj-{s}"},
+    "pem": lambda s: {"note": f"-----BEGIN PRIVATE KEY-----\n{s}\n-----END PRIVATE KEY-----"},
+    "jwt": lambda s: {"note": f"eyJhbGciOiJI.{base64.urlsafe_b64encode(s.encode()).decode().rstrip('=')}.{s}"},
+    "a name itself": lambda s: {"users": {f"sk-proj-{s}": "alice"}},
+}
+ORDINARY: dict[str, Any] = {
+    "pass_threshold": 0.5, "first_pass": "strict", "pass_at_k": 3, "max_tokens": 99, "close_token": "</think>",
+    "token_type": "subword", "password_length": 12, "key": "answer", "sort_key": "level", "auth": "none",
+    "signature": "def f(x: int) -> int", "task": "token classification", "level": "Basic understanding",
+    "secret_word": "pineapple", "stop": ["\n\n", "</s>"], "command": ["run", "--tokens", "5", "--key-column", "id"],
+    "url": "https://host:8000/v1?version=3#part", "hash": "a94a8fe5ccb19ba61c4c0873d391e987982fbbd3",
+    "image": "registry:5000/team/name:tag@sha256:4f0c21aa", "env": {"LOG_LEVEL": "debug", "PORT": "80"},
+    "headers": {"Accept": "text/html", "X-Team": "research"}, "regex": r"(?:key|token)\s*=\s*(\d+)",
+}  # fmt: skip
+drawn = st.text("abcdefghijkLMNOPQRSTUV0123456789", min_size=14, max_size=30).filter(
+    lambda text: any(map(str.isdigit, text)) and any(map(str.islower, text)) and any(map(str.isupper, text))
+)
+nested: st.SearchStrategy[Callable[[Any], Any]] = st.sampled_from(
+    [
+        lambda value: {"params": value}, lambda value: {"params": {"deep": [{"er": value}]}},
+        lambda value: {"extra_body": {"a": value}}, lambda value: {"by_split": {"x": {"params": value}}},
+        lambda value: {"agent": {"params": {"mcpServers": {"a": value}}}}, lambda value: {"section": value},
+    ]
+)  # fmt: skip
+
+
+def test_there_are_forty() -> None:
+    assert len(SHAPES) >= 40
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@examples(max_examples=20)
+@given(drawn, nested)
+def test_no_setting_with_a_credential_is_kept_and_each_is_named(
+    shape: str, secret: str, around: Callable[[Any], Any]
+) -> None:
+    forget_all()
+    settings = around({**SHAPES[shape](secret), "kept": 1})
+    written = without_secrets(settings)
+
+    assert secret not in repr(written)
+    assert "'kept': 1" in repr(written)
+    assert secret_paths(settings)
+    assert secret not in repr(secret_paths(settings))
+    assert without_secrets(written) == written
+    assert "***" not in repr(written)
+    remember_settings(settings)
+    assert secret not in mask(f"It failed with {settings!r}.")
+
+
+@given(nested)
+def test_no_other_setting_is_hidden(around: Callable[[Any], Any]) -> None:
+    settings = around(ORDINARY)
+    assert without_secrets(settings) == settings
+    assert secret_paths(settings) == []
+
+
+REWARD = """
+from reward_kit import reward_function
+
+@reward_function
+def judge(messages, ground_truth=None, **kwargs):
+    return {"score": 1.0, "reason": "yes", "metrics": {}}
+"""
+
+
+def planted() -> dict[str, str]:
+    """A secret of its own for each shape."""
+    return {name: f"pl4Nt{number:02d}Zx9Kq2Lm8Rt4V" for number, name in enumerate(SHAPES)}
+
+
+def leaks(home: Path, said: Said) -> list[str]:
+    """Which shapes are in clear, and where."""
+    texts = {"out": said.out.encode(errors="surrogateescape"), "err": said.err.encode(errors="surrogateescape")}
+    for path in home.rglob("*"):
+        if path.is_file() and path.name not in {"run.yaml", "best.yaml", "reward.py"} and path.suffix != ".pyc":
+            texts[str(path.relative_to(home))] = path.read_bytes()
+    return [
+        f"{name} in {place}" for name, value in planted().items() for place in texts if value.encode() in texts[place]
+    ]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "reward.py").write_text(REWARD)
+    rows = [{"id": str(i), "user_query": "hello", "ground_truth": "x"} for i in range(2)]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def test_every_shape_in_every_door_is_nowhere_in_clear(home: Path, call: Call) -> None:
+    secrets = {f"p{number}": SHAPES[name](value) for number, (name, value) in enumerate(planted().items())}
+    told: dict[str, Any] = {
+        "dataset": {"path_or_name": "data.jsonl"},
+        "generation": {"model_name": "mock", "extra_body": secrets, "cache": {"cache_dir": "cache"}},
+        "judge": {"model_name": "mock", "extra_body": secrets},
+        "reward": {"function_path": "reward.py:judge", "params": {**secrets, **ORDINARY}},
+        "output": {"output_dir": "out"},
+    }
+    (home / "run.yaml").write_text(yaml.safe_dump(told))
+    said = call("run", "run.yaml", "--verbose")
+    assert said.code == 0, said.err
+    assert leaks(home, said) == []
+    written = yaml.safe_load((home / "out" / "config.yaml").read_text())
+    params = written["reward"]["params"]
+    assert {name: params[name] for name in ORDINARY} == ORDINARY
+    assert "***" not in (home / "out" / "config.yaml").read_text()
+    for command in (
+        ["run", "run.yaml", "--dry-run"], ["inspect", "out"], ["inspect", "out", "--format", "json"],
+        ["report", "out", "-o", "report.html"], ["run", "out/config.yaml", "output.output_dir=out"],
+        ["export", "out", "--to", "sft", "-o", "sft.jsonl"],
+    ):  # fmt: skip
+        said = call(*command)
+        assert said.code == 0, said.err
+        assert leaks(home, said) == [], command
