@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from reward_kit.mathematics.equivalence import readable
 from reward_kit.mathematics.form import left_undone
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.verdicts import check, last_reply, no_verdict, quoted, wrong
+from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
 from reward_kit.rewards.math import answers_match, final_answer, right_answer
 from reward_kit.typed_interface import Operator, reward_function
 
@@ -43,8 +44,7 @@ def accuracy_reward(
     """
     reply = last_reply(messages)
     if reply is None:
-        reason = "The last message is not the assistant's, so there is no answer to judge."
-        return wrong(reason, {"accuracy": check(False, reason), "error": check(False, reason)})
+        return no_reply("accuracy")
     gold = right_answer(ground_truth)
     if gold is None:
         return no_verdict(f"The ground truth {quoted(ground_truth)} holds no answer. Give the right one as text.")
@@ -54,6 +54,8 @@ def accuracy_reward(
         reason = "The text states no answer."
         return wrong(reason, {**found, "answer_accuracy": check(False, reason), "accuracy": check(False, reason)})
     score = _score(gold, answer, compare_fn, accept_unevaluated=accept_unevaluated)
+    if score is None and readable(gold):
+        score = 0.0  # nobody can read the answer, and that is for the answer to answer for
     if score is None:
         return no_verdict(f"Cannot tell whether {quoted(answer)} equals {quoted(gold)}.", found)
     reason = f"The answer {quoted(answer)} scores {score:g} against {quoted(gold)}."

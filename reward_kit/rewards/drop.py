@@ -99,7 +99,8 @@ def _references(ground_truth: Any) -> list[tuple[str, ...]]:
 
 def _texts(given: Sequence[Any]) -> list[str]:
     texts = [str(one) for one in given if isinstance(one, str | int | float) and not isinstance(one, bool)]
-    if not texts or len(texts) != len(given) or not all(text.strip() for text in texts):
+    numbers = all(one == one for one in given)  # noqa: PLR0124 - NaN is not itself
+    if not texts or len(texts) != len(given) or not numbers or not all(text.strip() for text in texts):
         raise ValueError(
             f"The ground truth {quoted(given)} is not an answer. Give a text, a list of texts, or the spans."
         )

@@ -72,8 +72,8 @@ def length_reward(
     With `target_length`, the best is that length, and the score falls to the bottom of the range at zero and at twice
     the target; with `min_length`, `max_length` or both, any length between them is best, and the score falls towards
     length zero below them, and over the same distance above. With none of the three, shorter is better: the score falls
-    from the top at 0 tokens to the bottom at 100 tokens. `scaling` is the shape of the fall. `reward_range` is [0, 1]
-    unless given; it may be any range, such as [-1, 1].
+    from the top at 0 tokens to the bottom at 100 tokens. An empty answer gets the bottom. `scaling` is the shape
+    of the fall. `reward_range` is [0, 1] unless given; it may be any range, such as [-1, 1].
 
     Metrics: `length`, passed within a fifth of the target or between the bounds; `token_count`.
     Cost: linear in the answer, about 10 µs per kB.
@@ -94,6 +94,8 @@ def length_reward(
     low, high = (0.0, 1.0) if reward_range is None else pair("reward_range", reward_range)
     tokens = count_tokens(reply.text, token_method)
     quality, passed, reason = _quality(tokens, target_length, (min_length, max_length), scaling == "cosine")
+    if not tokens:
+        quality, passed, reason = 0.0, False, "The answer is empty"
     score = low + (high - low) * quality
     reference = target_length or max_length or min_length or _USUAL
     metrics = {
@@ -122,10 +124,10 @@ def cosine_length_reward(  # noqa: PLR0913 - inherited
 ) -> EvaluateResult:
     """More for a right answer the shorter it is, and more for a wrong one the longer it is, along a cosine.
 
-    `is_correct` says whether it is right, or else a `correctness` of at least 0.9; with neither, there is no verdict. A
-    right answer gets `max_value_correct` at length 0, falling to `min_value_correct` at `max_length` tokens and more; a
-    wrong answer gets `min_value_wrong` at length 0, rising to `max_value_wrong`. The values may be any numbers, such as
-    -1.
+    `is_correct` says whether it is right, or else a `correctness` of at least 0.9; with neither, there is no verdict.
+    An empty answer is a wrong one. A right answer gets `max_value_correct` at length 0, falling to
+    `min_value_correct` at `max_length` tokens and more; a wrong answer gets `min_value_wrong` at length 0, rising to
+    `max_value_wrong`. The values may be any numbers, such as -1.
 
     Metrics: `cosine_length`, `token_count`, `correctness`.
     Cost: linear in the answer, about 10 µs per kB.
@@ -144,6 +146,7 @@ def cosine_length_reward(  # noqa: PLR0913 - inherited
     if right is None:
         return no_verdict("Neither is_correct nor correctness says whether the answer is right. Give one of them.")
     tokens = count_tokens(reply.text, token_method)
+    right = right and tokens > 0
     values = (min_value_wrong, max_value_wrong, min_value_correct, max_value_correct)
     score = cosine_between(tokens, max_length, right, values)
     reason = f"A {'right' if right else 'wrong'} answer of {tokens} tokens, of {max_length} at most."

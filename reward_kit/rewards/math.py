@@ -68,6 +68,8 @@ def right_answer(ground_truth: Any) -> str | None:
     if not isinstance(ground_truth, str | int | float):
         return None
     text = str(ground_truth).strip()
+    if text.lower() in ("nan", "-nan", "+nan"):
+        return None
     stated = stated_answer(text)
     if stated is not None and (stated.source != "last line" or "\n" in text):
         return stated.text or None

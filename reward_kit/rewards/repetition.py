@@ -48,7 +48,8 @@ def repetition_penalty_reward(
 ) -> EvaluateResult:
     """1.0 minus `max_penalty` times the share of word sequences that the answer repeats.
 
-    A sequence is `ngram_size` words. Nothing is repeated in an answer shorter than that. `max_penalty` may exceed 1,
+    A sequence is `ngram_size` words. Nothing is repeated in an answer shorter than that. An empty answer gets 0.0, or
+    the lowest score where that is lower. `max_penalty` may exceed 1,
     and the score fall below zero. Case, accents, punctuation and invisible characters do not make a sequence new;
     letters stand for words in a text without spaces. Reasoning in the content counts, too.
 
@@ -68,7 +69,7 @@ def repetition_penalty_reward(
     number("max_penalty", max_penalty)
     unique, total = _unique(_words(reply.text, language), ngram_size)
     repeated = 1.0 - unique / total if total else 0.0
-    score = 1.0 - repeated * max_penalty
+    score = 1.0 - repeated * max_penalty if reply.text.strip() else min(0.0, 1.0 - max_penalty)
     reason = f"{unique} of {total} sequences of {ngram_size} words are new" if total else "Too short to repeat itself"
     little = repeated < _LITTLE_REPETITION
     metrics = {

@@ -130,7 +130,7 @@ def right(messages: list[Message], ground_truth: Any, **kwargs: Any) -> Evaluate
 def test_shorter_is_better_among_equals() -> None:
     assert scores(relative_length_reward(saying("aaaa", "aa", "aaa"))) == [0.0, 1.0, 0.5]
     assert scores(relative_length_reward(saying("aa", "bb"))) == [1.0, 1.0]
-    assert scores(relative_length_reward([*saying("aa"), [QUESTION]])) == [1.0, 0.0]
+    assert scores(relative_length_reward([*saying("aa"), [QUESTION]])) == [1.0, None], "nothing was answered there"
 
 
 def test_being_short_pays_only_where_being_right_does() -> None:

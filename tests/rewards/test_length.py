@@ -75,11 +75,11 @@ def test_counting_takes_no_more_memory_for_a_longer_text() -> None:
         (5, {"min_length": 10}, 0.5, False),
         (5, {"min_length": 10, "scaling": "cosine"}, 1 - math.cos(math.pi / 4), False),
         (500, {"min_length": 10}, 1.0, True),
-        (0, {"max_length": 10}, 1.0, True),
+        (0, {"max_length": 10}, 0.0, False),
         (15, {"max_length": 10}, 0.5, False),
         (15, {"max_length": 10, "scaling": "cosine"}, math.cos(math.pi / 4), False),
         (99, {"max_length": 10}, 0.0, False),
-        (0, {"min_length": 0}, 1.0, True),
+        (0, {"min_length": 0}, 0.0, False),
         (25, {}, 0.75, True),
         (500, {}, 0.0, True),
     ],
@@ -136,14 +136,15 @@ def test_a_wrong_parameter_is_named(settings: dict[str, Any], named: str) -> Non
 
 
 def test_a_right_answer_earns_most_when_short_and_a_wrong_one_when_long() -> None:
-    assert cosine(0, is_correct=True).score == pytest.approx(1.0)
+    assert cosine(1, is_correct=True).score == pytest.approx(1.0, abs=1e-5)
+    assert cosine(0, is_correct=True).score == cosine(0, is_correct=False).score, "an empty answer is no right one"
     assert cosine(500, is_correct=True).score == pytest.approx(0.75)
     assert cosine(5000, is_correct=True).score == pytest.approx(0.5)
     assert cosine(0, is_correct=False).score == pytest.approx(0.0)
     assert cosine(5000, is_correct=False).score == pytest.approx(0.3)
 
 
-@given(st.integers(0, 2000), st.integers(0, 2000))
+@given(st.integers(1, 2000), st.integers(0, 2000))
 def test_every_right_answer_earns_more_than_any_wrong_one(right: int, wrong: int) -> None:
     assert cosine(right, is_correct=True).score > cosine(wrong, is_correct=False).score
 

@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from reward_kit.mathematics import equivalence
 from reward_kit.models import EvaluateResult, Message
+from reward_kit.rewards.accuracy import accuracy_reward
+from reward_kit.rewards.drop import drop_reward
+from reward_kit.rewards.list_comparison_math_reward import list_comparison_math_reward
 from reward_kit.rewards.math import answers_match, compare_numbers, extract_numbers, final_answer, math_reward
+from reward_kit.rewards.multiple_choice_math_reward import multiple_choice_math_reward
 
 
 def judge(text: str, ground_truth: Any, **settings: Any) -> EvaluateResult:
@@ -135,7 +139,7 @@ def test_an_unreadable_answer_is_wrong_and_an_unreadable_ground_truth_gives_no_v
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(equivalence, "ask", lambda gold, answer: None)
-    unreadable = r"\begin{cases} 1 & x > 0 \\ 0 & x < 0 \end{cases}"
+    unreadable = r"\begin{tabular} 1 & x > 0 \\ 0 & x < 0 \end{tabular}"
     wrong = judge(rf"\boxed{{{unreadable}}}", "0.5")
     assert (wrong.score, wrong.is_score_valid) == (0.0, True)
     assert not judge(r"\boxed{1}", unreadable).is_score_valid
@@ -150,6 +154,26 @@ def test_the_last_message_must_be_the_assistants() -> None:
     for messages in ([], [Message(role="user", content="4")]):
         result = math_reward(messages, ground_truth="4")
         assert result.score == 0.0 and "error" in result.metrics
+        assert not result.is_score_valid, "nothing was answered, so nothing can be wrong"
+
+
+FAMILY = (math_reward, accuracy_reward, list_comparison_math_reward, multiple_choice_math_reward)
+
+
+@pytest.mark.parametrize("reward", [*FAMILY, drop_reward], ids=lambda reward: reward.__name__)
+def test_a_ground_truth_that_is_no_number_gives_no_verdict(reward: Any) -> None:
+    said = [Message(role="assistant", content="The answer is 4.")]
+    assert not reward(said, ground_truth=float("nan")).is_score_valid
+    assert not reward([], ground_truth="4").is_score_valid
+
+
+@pytest.mark.parametrize(
+    "odd", ["?????", "0^0", r"\frac{1}{0}", "{{{", "2^{2^{2^{2^{2^2}}}}", r"\infty - \infty", "\U0001f600", "<>"]
+)
+@pytest.mark.parametrize("reward", FAMILY[:3], ids=lambda reward: reward.__name__)
+def test_an_odd_answer_is_wrong(reward: Any, odd: str) -> None:
+    result = reward([Message(role="assistant", content=rf"\boxed{{{odd}}}")], ground_truth="4")
+    assert (result.score, result.is_score_valid) == (0.0, True)
 
 
 def test_units_count_only_when_asked_for() -> None:

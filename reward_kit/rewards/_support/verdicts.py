@@ -50,9 +50,11 @@ def no_verdict(reason: str, metrics: Metrics | None = None) -> EvaluateResult:
 
 
 def no_reply(*metrics: str) -> EvaluateResult:
-    """0.0 with the metric `error`, and these metrics of the reward, because the last message is not the assistant's."""
-    reason = "The last message is not the assistant's, so there is no answer to judge."
-    return wrong(reason, {name: check(False, reason) for name in (*metrics, "error")})
+    """No verdict, with these metrics of the reward, because the last message is not the assistant's."""
+    reason = (
+        "The last message is not the assistant's, so there is no answer to judge. Append the answer to the messages."
+    )
+    return no_verdict(reason, {name: check(False, reason) for name in metrics})
 
 
 # ── quoting in reasons ───────────────────────────────────────────────────────────────────────────────────────────────
