@@ -290,7 +290,10 @@ class ApiParamsConfig(_Part):
     """Concurrency, rate limits, retries and time-outs."""
 
     max_retries: int = Field(default=5, ge=0, le=1_000)
-    """Further attempts after a failure that may pass (429, 5xx, a lost connection, a broken answer)."""
+    """Further attempts after a failure that may pass (5xx, a lost connection, a broken answer). Waiting for an endpoint
+    that is busy (429, or 503 with `Retry-After`) is not counted: see `max_wait`."""
+    max_wait: float = Field(default=900.0, ge=0)
+    """The longest time, in seconds, that requests wait for a busy endpoint while it answers none of them."""
     max_concurrent_requests: int = Field(default=64, ge=1, le=100_000)
     """The most requests at a time. Fewer are sent while the endpoint reports that it is overloaded."""
     rate_limit_qps: float | None = Field(default=None, gt=0)
@@ -530,7 +533,10 @@ class RemoteRewardConfig(_Part):
     timeout: float = Field(default=300.0, gt=0)
     """Seconds one request may take."""
     max_retries: int = Field(default=5, ge=0, le=1_000)
-    """Further attempts after a failure that may pass: 429, 5xx, a broken answer."""
+    """Further attempts after a failure that may pass: 5xx, a broken answer. Waiting for a server that is busy is not
+    counted: see `max_wait`."""
+    max_wait: float = Field(default=900.0, ge=0)
+    """The longest time, in seconds, that requests wait for a busy server while it answers none of them."""
     max_outage: float = Field(default=60.0, ge=0)
     """The longest time, in seconds, without any answer, for example while the server restarts. After that the run
     stops."""

@@ -18,6 +18,8 @@
         │   ├── RateLimitError           429
         │   ├── ProviderError            5xx, overload, broken or empty answers, time-outs, lost connections
         │   ├── BadRequestError          the endpoint refuses this request
+        │   ├── FilteredError            the provider's filter withheld the answer, or did not take the prompt
+        │   ├── UnreadableReplyError     the endpoint answered, and no answer can be read from it
         │   ├── ReplyTooLargeError       the endpoint's answer is larger than is taken
     │   ├── KeyInAnswerError         the endpoint's answer holds the key that was sent to it
         │   └── ContextLengthError       the prompt does not fit the model
@@ -48,6 +50,7 @@ __all__ = [
     "DeployError",
     "EndpointError",
     "EnvironmentFailure",
+    "FilteredError",
     "GenerationError",
     "ItemError",
     "KeyInAnswerError",
@@ -63,6 +66,7 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailableError",
     "StorageError",
+    "UnreadableReplyError",
     "boundary",
     "settings_in",
     "with_settings_named",
@@ -194,6 +198,14 @@ class ProviderError(GenerationError):
 
 class BadRequestError(GenerationError):
     """The endpoint refuses this request; sending it again would not help."""
+
+
+class FilteredError(GenerationError):
+    """The provider's own filter withheld the answer, or did not take the prompt; asking again would not help."""
+
+
+class UnreadableReplyError(GenerationError):
+    """The endpoint answered, and no answer can be read from its reply; asking again would come to the same."""
 
 
 class ReplyTooLargeError(GenerationError):

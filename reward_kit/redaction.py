@@ -218,6 +218,8 @@ _ASSIGNED = re.compile(
 _VALUE = re.compile(
     r"\\{0,3}'[^'\n]*'|\\{0,3}\"[^\"\n]*\"|(?!//)[^\s,&;?'\"{}\[\]()](?:[^\s,&;'\"\\]*[^\s,&;?'\"\\{}\[\]().])?"
 )
+_SETTING = re.compile(r"`[a-z_]+(?:\.\w+)+[`=]")
+"""A setting that a message names, by its place and between backticks, perhaps with a value: it is none itself."""
 _RANDOM = re.compile(r"[A-Za-z0-9+/=_-]{24,}")
 _CHANGES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])")
 _CHANGES_IN_TEN = 3
@@ -547,7 +549,7 @@ def mask(text: str) -> str:
     text = _KEY_SHAPES.sub(MASK, text)
     text = _WEBHOOK.sub(_hidden_group("path"), text)
     text = _STORE_LOGIN.sub(lambda match: _hidden_group("password" if match["password"] else "bare")(match), text)
-    text = _LOGIN.sub(lambda match: f"{match['scheme'] or ''}//{MASK}@" if match["login"] else match[0], text)
+    text = _LOGIN.sub(_masked_login, text)
     text = _BEARER.sub(rf"\1\2{MASK}", text)
     found = [one for one in _assignments(text) if not (one.may_be_prose or _is_harmless(one.value))]
     return _without(text, found, MASK)
@@ -579,6 +581,11 @@ def _without_parts(text: str) -> str:
     return text
 
 
+def _masked_login(match: re.Match[str]) -> str:
+    shown_as_it_is = _PLACEHOLDERS.issuperset(match["login"].lower().split(":"))  # `user:password@host` of our advice
+    return match[0] if not match["login"] or shown_as_it_is else f"{match['scheme'] or ''}//{MASK}@"
+
+
 class _Assigned(NamedTuple):
     """A value in a text that stands behind the name of a credential, as in `token=x` or `"token": "x"`."""
 
@@ -594,6 +601,8 @@ def _assignments(text: str) -> Iterator[_Assigned]:
         if match.start() < end or not is_secret_name(match["name"]):
             continue
         if found := _VALUE.match(text, match.end()):
+            if _SETTING.match(text, found.start()):
+                continue
             end = found.end()
             value = found[0].lstrip("\\").strip("'\"").rstrip("\\")
             if _fits(match["name"], value):

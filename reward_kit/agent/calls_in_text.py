@@ -13,7 +13,7 @@ from reward_kit.answers.tool_calls.tools import read_tools
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
 from reward_kit.utils import exact_json
 
-__all__ = ["with_calls_in_text"]
+__all__ = ["with_calls_in_text", "with_unread_call"]
 
 
 def with_calls_in_text(message: Message, tools: Sequence[Tool]) -> Message:
@@ -25,6 +25,11 @@ def with_calls_in_text(message: Message, tools: Sequence[Tool]) -> Message:
     else:
         calls = [_call(call.name, exact_json.dumps(dict(call.arguments)).decode()) for call in found]
     return message.model_copy(update={"tool_calls": calls}) if calls else message
+
+
+def with_unread_call(message: Message) -> Message:
+    """The message with a call that stands for the one which the endpoint could not read: the model is told so."""
+    return message.model_copy(update={"tool_calls": [_call(UNREADABLE, "it is in none of the forms of a call")]})
 
 
 def _call(name: str, arguments: str) -> ChatCompletionMessageToolCall:

@@ -21,7 +21,7 @@ from typing import Any
 
 from reward_kit.agent.branching import Branches, Leaving
 from reward_kit.agent.calls import Approval
-from reward_kit.agent.calls_in_text import with_calls_in_text
+from reward_kit.agent.calls_in_text import with_calls_in_text, with_unread_call
 from reward_kit.agent.environment import Answer, Durability, Environment, World
 from reward_kit.agent.open_world import as_answer, ask_world, facts_of, open_world
 from reward_kit.agent.paid import Paid
@@ -307,6 +307,8 @@ class _Episode:
         turn, message = len(self._transcript.steps), outcome.message
         if setting.config.calls_in_text and offered and not message.tool_calls:
             message = with_calls_in_text(message, offered)
+        if outcome.finish_reason == "malformed_call" and offered and not message.tool_calls:
+            message = with_unread_call(message)
         message = _with_call_ids(message, turn)
         return outcome if message is outcome.message else outcome.model_copy(update={"message": message})
 

@@ -197,7 +197,7 @@ def _combinations(parsed: Sequence[Override], *, sweep: bool) -> Iterator[tuple[
     if swept and not sweep:
         raise ConfigError(
             f"{mask(swept[0].input_line or '')!r} is a sweep. "
-            "Add --multirun to run each value, or quote it: key='[a,b]'."
+            "Add --multirun to run each value, or quote it: NAME='[a,b]'."
         )
     fixed = [_settable(override, override.input_line or "") for override in parsed if not override.is_sweep_override()]
     choices = [

@@ -356,7 +356,7 @@ def _generation(phase: str, flags: dict[str, Any]) -> Any:
     if phase == "execution":
         return GenerationConfig(enabled=False)
     mock = flags["model"] == "mock"
-    base = flags["base_url"] or os.environ.get("OPENAI_BASE_URL") or None
+    base = flags["base_url"] or None
     usual = _key_for(base) if base and flags["api_key_env"] is None else None
     key = flags["api_key"] or usual
     given = {

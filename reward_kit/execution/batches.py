@@ -594,17 +594,18 @@ class BatchStage:
 
     def _is_settled(self, name: bytes) -> bool:
         """Whether a request has its answer, or a refusal that asking again would not change."""
-        return self._index.is_answered(name) or ((error := self._error_of(name)) is not None and is_final(error))
+        return self._index.is_answered(name) or self._outcome(name)[0]
 
-    def _error_of(self, name: bytes) -> RewardKitError | None:
+    def _outcome(self, name: bytes) -> tuple[bool, RewardKitError | None]:
+        """Whether a request is settled by the line that came for it, if any did; and the error that the line holds."""
         line = self._index.line(name)
         if line is None:
-            return None
+            return False, None
         try:
             self._answers.read(line)
         except RewardKitError as error:
-            return error
-        return None
+            return is_final(error), error
+        return True, None
 
     async def _settle(self) -> bool:
         """See what the batches left open; True where some of it is asked for again, in files that were made for it."""
@@ -630,8 +631,8 @@ class BatchStage:
             for name, line in ids_in(self._journal.requests_path(part.name)):
                 if self._index.is_answered(name):
                     continue
-                error = self._error_of(name)
-                if error is not None and is_final(error):
+                settled, error = self._outcome(name)
+                if settled:
                     continue
                 open_lines += 1
                 if error is not None and not isinstance(error, GenerationError):

@@ -7,6 +7,8 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
+from reward_kit.http.retry import requests_held_up
+
 if TYPE_CHECKING:
     from reward_kit.execution.counters import BatchWatch, RunCounters
 
@@ -78,10 +80,14 @@ def _of_batches(watch: BatchWatch, stopping: str | None) -> list[str]:
 
 
 def _troubles(counters: RunCounters) -> list[str]:
-    """What failed, and a mirror that does not keep up."""
+    """What failed, who is busy, and a mirror that does not keep up."""
     failed = max(counters.failed, counters.generation_failures)
+    busy = [
+        f"{waiting} requests wait, the endpoint is busy: set {setting}"
+        for setting, waiting in requests_held_up().items()
+    ]
     lag = None if counters.mirror is None else counters.mirror.lag()
-    return [*([f"{failed} failed"] if failed else []), *([lag] if lag is not None else [])]
+    return [*([f"{failed} failed"] if failed else []), *busy, *([lag] if lag is not None else [])]
 
 
 def of_expected(expected: int | None) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from reward_kit.config_models import ApiParamsConfig, CacheConfig
     from reward_kit.generation.client import ModelClient
+    from reward_kit.http.retry import Patience
     from reward_kit.models import Usage
 
 __all__ = ["PURSE", "Commons", "Limits", "Purse", "commons", "share"]
@@ -23,6 +24,11 @@ __all__ = ["PURSE", "Commons", "Limits", "Purse", "commons", "share"]
 
 class Limits(Protocol):
     """What a client asks before each request, and tells after it."""
+
+    @property
+    def patience(self) -> Patience:
+        """How long the endpoint is waited for while it is busy."""
+        ...
 
     @property
     def counts_tokens(self) -> bool:

@@ -34,8 +34,9 @@ from reward_kit.errors import (
     MissingExtraError,
     ProviderError,
 )
+from reward_kit.generation.endings import written_unread
 from reward_kit.generation.gguf import find_weights, shows_tools
-from reward_kit.generation.wire import derived_seed, read_completions, settings_of
+from reward_kit.generation.wire import derived_seed, read_completions, settings_of, unread_call
 from reward_kit.models import Completion, Failure, Message
 
 __all__ = ["LocalModelClient", "bundled_weights"]
@@ -109,6 +110,8 @@ class LocalModelClient:
         if tools:
             self._check_shows_tools()
             body["tools"] = tools
+        else:
+            body.pop("tool_choice", None)
         base = secrets.randbits(31) if sampling.seed is None else derived_seed(sampling.seed, sample_id, 0)
         groups = list(_consecutive(draws, self._parallel))
         # llama.cpp gives choice i the request's seed plus i: counted from the sample's own, each draw keeps its seed.
@@ -162,7 +165,7 @@ class LocalModelClient:
 
     # ── in a thread ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _ask(self, body: dict[str, Any], stopped: Callable[[], bool]) -> list[Completion]:
+    def _ask(self, body: dict[str, Any], stopped: Callable[[], bool]) -> list[Completion | Failure]:
         choices = Choices(body["n"])
         started = time.monotonic()
 
@@ -175,7 +178,7 @@ class LocalModelClient:
         self._loaded().handle_chat_completions(request, receive)
         latency_ms = (time.monotonic() - started) * 1000
         if choices.error is not None:
-            raise _refusal(choices.error)
+            return [_unread(choices.error, latency_ms)] * int(body["n"])
         if not choices.finished:
             raise ProviderError("The embedded model was stopped before it had finished. Run again.")
         return read_completions(choices.reply(), asked_model=self.model, most=body["n"], latency_ms=latency_ms)
@@ -258,6 +261,14 @@ def _sampled_digest(path: Path) -> str:
             file.seek(max(0, size - _BLOCK) * index // (_SAMPLED_BLOCKS - 1))
             digest.update(file.read(_BLOCK))
     return digest.hexdigest()
+
+
+def _unread(error: dict[str, Any], latency_ms: float) -> Completion:
+    """What the model wrote, where llama.cpp could not read it as a call; any other error is raised."""
+    written = written_unread(error, str(error.get("message", "")))
+    if written is None:
+        raise _refusal(error)
+    return unread_call(written, latency_ms)
 
 
 def _refusal(error: dict[str, Any]) -> GenerationError:

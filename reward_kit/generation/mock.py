@@ -41,6 +41,7 @@ from reward_kit.generation.mock_script import (
     read_script,
     words_of,
 )
+from reward_kit.generation.wire import ended_by
 from reward_kit.models import Completion, Failure, Message, Usage
 from reward_kit.utils.module_loader import load_function, source_digest
 
@@ -106,9 +107,10 @@ class MockModelClient:
             return Failure.of(planned, "generate")
         try:
             said = await self._find_answer(messages, draw)
+            message, given = (said.message(), said.finish_reason) if isinstance(said, ScriptedAnswer) else (said, None)
+            given = ended_by({"finish_reason": given})
         except GenerationError as error:
             return Failure.of(error, "generate")
-        message, given = (said.message(), said.finish_reason) if isinstance(said, ScriptedAnswer) else (said, None)
         message, _ = ended_before(message, sampling.stop)
         message, cut = cut_after(message, sampling.max_tokens)
         reason = given or ("length" if cut else "tool_calls" if message.tool_calls else "stop")

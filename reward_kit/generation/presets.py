@@ -2,6 +2,7 @@
 """Providers by the prefix of a model's name: `anthropic/NAME` is NAME at Anthropic.
 
     generation.model_name=PREFIX/NAME, no api_base ─▶ PRESETS[PREFIX] ─▶ name, address, key variable, rules
+                          NAME alone ─▶ openai        accounts/… ─▶ fireworks
 
 Most of them speak OpenAI's chat completions at the address given here, and Anthropic its own Messages; what they take
 differently is their `RequestRules`. A prefix means nothing where `api_base` is set: a gateway may well have a model
@@ -22,7 +23,10 @@ from reward_kit.auth import is_private_host, key_variable_of
 from reward_kit.config_models import ModelConfig
 from reward_kit.errors import AuthError, ConfigError
 
-__all__ = ["ADDRESS_VARIABLES", "PLAIN", "PRESETS", "Preset", "RequestRules", "asked_name", "by_prefix", "preset_of"]
+__all__ = [
+    "ADDRESS_VARIABLES", "PLAIN", "PRESETS", "Preset", "RequestRules", "address_elsewhere", "asked_name", "by_prefix",
+    "preset_of",
+]  # fmt: skip
 
 AnyModel = TypeVar("AnyModel", bound=ModelConfig)
 
@@ -170,13 +174,17 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({
 """The providers that a prefix names."""
 
 
+_OPENAI_BASE = "OPENAI_BASE_URL"
+"""OpenAI's own client looks for its address here, and so do many others."""
+
+
 def _address_variable(prefix: str) -> str:
     return f"REWARD_KIT_{prefix.upper()}_API_BASE"
 
 
 ADDRESS_VARIABLES = frozenset(
     {"AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION", "AWS_REGION", "AWS_DEFAULT_REGION", "GOOGLE_CLOUD_PROJECT"}
-    | {"GOOGLE_CLOUD_LOCATION", "FIREWORKS_API_BASE"}
+    | {"GOOGLE_CLOUD_LOCATION", "FIREWORKS_API_BASE", _OPENAI_BASE}
     | {_address_variable(prefix) for prefix in PRESETS}
 )
 """Environment variables that decide where a preset's requests go. None of them holds a secret."""
@@ -216,21 +224,43 @@ def preset_of(config: ModelConfig) -> Preset | None:
 
 
 def _split(config: ModelConfig) -> tuple[str | None, str]:
-    """The prefix that is a preset's, and the name behind it; None and the whole name where there is none."""
+    """The preset that the model's name means, and the name there; None and the whole name where it means none.
+
+    A name alone is a model of OpenAI, and `accounts/…` one of Fireworks. Where `OPENAI_BASE_URL` names an endpoint, any
+    name that means no other provider is a model there.
+    """
     whole = config.model_name or ""
-    prefix, _, name = whole.partition("/")
-    return (prefix, name) if config.api_base is None and name and prefix in PRESETS else (None, whole)
+    prefix, slash, name = whole.partition("/")
+    if config.api_base is not None or whole == "" or _is_of_this_process(whole):
+        return None, whole
+    if name and prefix in PRESETS:
+        return prefix, name
+    if prefix == "accounts":
+        return "fireworks", whole
+    if not slash:
+        return (None if _is_misspelt(whole) else "openai"), whole
+    elsewhere = _variable(_OPENAI_BASE) is not None and name and prefix != "litellm"
+    return ("openai" if elsewhere else None), whole
+
+
+def _is_of_this_process(name: str) -> bool:
+    return name in {"mock", "local"} or name.startswith("local:")
+
+
+def _is_misspelt(name: str) -> bool:
+    before, colon, _ = name.partition(":")
+    return bool(colon) and before in PRESETS
 
 
 def _check_spelling(config: ModelConfig) -> None:
     """Refuse a name that means some provider, and none of ours: its prompts would go to OpenAI."""
     whole = config.model_name or ""
     prefix, slash, name = whole.partition("/")
-    if config.api_base is not None or whole.startswith("accounts/"):
+    if config.api_base is not None:
         return
     if slash and not name and prefix in PRESETS:
         raise ConfigError(f"`generation.model_name` is {whole!r}, without a model. Write {whole}NAME.")
-    if not slash and (before := whole.partition(":")[0]) in PRESETS and before != whole:
+    if not slash and _is_misspelt(whole):
         raise ConfigError(f"`generation.model_name` is {whole!r}. Did you mean {whole.replace(':', '/', 1)!r}?")
     if not slash:
         return
@@ -245,9 +275,20 @@ def _check_spelling(config: ModelConfig) -> None:
     )
 
 
+def address_elsewhere(prefix: str) -> str | None:
+    """Where the environment sends a preset's requests; None where it does not say, and they go to the provider."""
+    return _elsewhere(prefix)[1]
+
+
+def _elsewhere(prefix: str) -> tuple[str, str | None]:
+    """The variable that names another address for a preset, and the address."""
+    ours = _address_variable(prefix)
+    variable = _OPENAI_BASE if prefix == "openai" and _variable(ours) is None else ours
+    return variable, _variable(variable)
+
+
 def _address(prefix: str, preset: Preset) -> str | None:
-    variable = _address_variable(prefix)
-    elsewhere = _variable(variable)
+    variable, elsewhere = _elsewhere(prefix)
     if elsewhere is not None:
         _check_elsewhere(variable, elsewhere, preset)
         return elsewhere
@@ -279,7 +320,7 @@ def _key_must_be_named(prefix: str, preset: Preset) -> bool:
     """Whether the host alone does not tell the key: it is one of many, or the user has named another."""
     if preset.key is None:
         return False
-    if _variable(_address_variable(prefix)) is not None:
+    if address_elsewhere(prefix) is not None:
         return _variable(preset.key) is not None
     return prefix in {"azure", "bedrock", "vertex"}
 

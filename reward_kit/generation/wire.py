@@ -12,9 +12,26 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from reward_kit.config_models import Sampling
-from reward_kit.errors import BadRequestError, ConfigError, GenerationError, KeyInAnswerError, ProviderError
+from reward_kit.errors import (
+    BadRequestError,
+    ConfigError,
+    FilteredError,
+    GenerationError,
+    KeyInAnswerError,
+    ProviderError,
+    UnreadableReplyError,
+)
+from reward_kit.generation.endings import reason_of
 from reward_kit.generation.usage import usage_of
-from reward_kit.models import ChatCompletionMessageToolCall, Completion, FunctionCall, Message, SentBack, Tokens
+from reward_kit.models import (
+    ChatCompletionMessageToolCall,
+    Completion,
+    Failure,
+    FunctionCall,
+    Message,
+    SentBack,
+    Tokens,
+)
 from reward_kit.redaction import echoes, mask
 from reward_kit.utils import exact_json
 from reward_kit.utils.trusted import text_message, trusted
@@ -24,6 +41,7 @@ __all__ = [
     "Prompt",
     "derived_seed",
     "encode",
+    "ended_by",
     "holding_key",
     "names_sent_back",
     "read_completions",
@@ -31,11 +49,14 @@ __all__ = [
     "readable",
     "settings_of",
     "speaker",
+    "unread_call",
     "without_sent_back",
 ]
 
 PROTECTED_FIELDS = frozenset({"model", "messages", "tools", "tool_choice", "n", "stream"})
-"""Fields of the body that are ours: `extra_body` may not set them, and no refusal makes us drop them."""
+"""Fields of the body that no refusal makes us drop: without them, something else would be asked."""
+_OURS = PROTECTED_FIELDS - {"tool_choice"}
+"""Those that `extra_body` may not set."""
 
 _SENT_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in {"seed", "extra_body"})
 
@@ -67,7 +88,7 @@ class Prompt(NamedTuple):
 
 def settings_of(sampling: Sampling) -> dict[str, Any]:
     """The body's sampling fields: what was set, then `extra_body` as it is."""
-    if taken := PROTECTED_FIELDS.intersection(sampling.extra_body):
+    if taken := _OURS.intersection(sampling.extra_body):
         raise ConfigError(f"`generation.extra_body` sets {min(taken)!r}, which reward-kit sets itself. Remove it.")
     values = {name: getattr(sampling, name) for name in _SENT_AS_THEY_ARE}
     return {name: value for name, value in values.items() if value is not None} | sampling.extra_body
@@ -131,30 +152,47 @@ def speaker(identity: Mapping[str, Any]) -> str:
 
 def read_completions(
     reply: dict[str, Any], *, asked_model: str, most: int, latency_ms: float, by: str | None = None
-) -> list[Completion]:
-    """Up to `most` completions of a reply; its usage stands on the first.
+) -> list[Completion | Failure]:
+    """Up to `most` choices of a reply, read by the one table of endings; its usage stands on the first answer.
 
-    What else it says is kept for whoever said it (`by`), to be sent back.
+    What broke off is left out, so that it is asked for again. Where no choice is an answer, why is raised. What else
+    the reply says is kept for whoever said it (`by`), to be sent back.
     """
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices:
-        raise ProviderError("The answer has no choices. Try again.")
+        raise UnreadableReplyError(_unreadable("the reply has no choices"))
     used = reply.get("model")
     model = used if isinstance(used, str) and used != asked_model else None
     usage = usage_of(reply.get("usage"))
-    completions = []
+    outcomes: list[Completion | GenerationError] = []
     for choice in choices[:most]:
-        message = _message(choice, by)
-        if message is None:  # what is left of the draws is asked for again
+        try:
+            message, reason = _answer_of(choice, by)
+        except GenerationError as error:
+            outcomes.append(error)
             continue
-        reason = _text_or_none(choice.get("finish_reason"))
         made = _completion(message=message, finish_reason=reason, usage=usage, latency_ms=latency_ms, model=model)
         tokens = _tokens(choice, reply)
-        completions.append(made if tokens is None else made.model_copy(update={"tokens": tokens}))
+        outcomes.append(made if tokens is None else made.model_copy(update={"tokens": tokens}))
         usage = None
-    if not completions:
-        raise _no_answer(choices[0])
-    return completions
+    return _answers_or_why_none(outcomes)
+
+
+def _answers_or_why_none(outcomes: list[Completion | GenerationError]) -> list[Completion | Failure]:
+    errors = [outcome for outcome in outcomes if isinstance(outcome, GenerationError)]
+    if len(errors) == len(outcomes):
+        raise next((error for error in errors if error.retryable), errors[0])
+    return [
+        Failure.of(outcome, "generate") if isinstance(outcome, GenerationError) else outcome
+        for outcome in outcomes
+        if not (isinstance(outcome, GenerationError) and outcome.retryable)
+    ]
+
+
+def unread_call(written: str, latency_ms: float) -> Completion:
+    """The answer of a model that wrote a call which its endpoint could not read: what it wrote, as far as is told."""
+    message = text_message("assistant", written)
+    return Completion(message=message, finish_reason="malformed_call", latency_ms=latency_ms)
 
 
 def holding_key(completion: Completion, what: str) -> KeyInAnswerError | None:
@@ -190,46 +228,82 @@ def _tokens(choice: dict[str, Any], reply: dict[str, Any]) -> Tokens | None:
         return None
 
 
-def _no_answer(choice: dict[str, Any]) -> GenerationError:
-    """Why a choice with neither content nor a call is no answer, and whether to ask again."""
-    if choice.get("finish_reason") == "length":
-        return GenerationError(
-            "The model used all its tokens for its reasoning, so there is no answer. Raise max_tokens."
-        )
-    return ProviderError("The answer has neither content nor a tool call. Try again.")
-
-
-def _message(choice: Any, by: str | None) -> Message | None:
-    """The message of a choice; None where it says nothing at all, which is not the same as an empty text."""
+def _answer_of(choice: Any, by: str | None) -> tuple[Message, str | None]:
+    """The message of a choice, and why it ended. A choice that is no answer is an error, by the table of endings."""
     raw = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(raw, dict):
-        raise ProviderError("A choice of the answer has no message. Try again.")
-    if choice.get("finish_reason") == "error" or choice.get("error"):
-        raise ProviderError(
-            f"The endpoint stopped in the middle of its answer: {_start_of(mask(_as_text(choice.get('error'))))}. Try "
-            "again."
-        )
+        raise UnreadableReplyError(_unreadable("a choice of the reply has no message"))
+    reason = ended_by(choice)
     content = raw.get("content")
-    if isinstance(content, str) and not any(_says_something(raw[name]) for name in raw.keys() - _USUAL):
-        return text_message("assistant", content)
-    if content is None and not (raw.get("tool_calls") or raw.get("function_call") or _text_or_none(raw.get("refusal"))):
-        return None
+    if (
+        isinstance(content, str)
+        and not raw.get("refusal")
+        and not any(_says_something(raw[name]) for name in raw.keys() - _USUAL)
+    ):
+        return text_message("assistant", content), reason
     try:
         message = _rare_message(raw, content)
     except (ValidationError, TypeError, AttributeError, KeyError) as error:
-        raise ProviderError(f"The message is malformed: {str(error).splitlines()[0]}. Try again.") from None
+        raise UnreadableReplyError(
+            _unreadable(f"the message is malformed, {mask(str(error).splitlines()[0])}")
+        ) from None
     kept = None if by is None else _sent_back(raw, message, by)
-    return message if kept is None else message.model_copy(update={"sent_back": kept})
+    if kept is not None:
+        message = message.model_copy(update={"sent_back": kept})
+    return message, _reason_by_content(raw, message, reason)
+
+
+def ended_by(choice: dict[str, Any]) -> str | None:
+    """Why a choice ended, by our name for it. What is no answer, whatever came with it, is raised."""
+    reason = reason_of(choice)
+    if reason == "error":
+        said = choice.get("error") or choice.get("finish_reason")
+        raise ProviderError(
+            f"The endpoint stopped in the middle of its answer: {_start_of(mask(_as_text(said)))}. Try again."
+        )
+    if reason == "content_filter":
+        raise FilteredError(
+            f"The provider's filter withheld the answer ({_shown_word(choice)}). It would do so again: change the "
+            "prompt, or the filter's settings at the provider."
+        )
+    return reason
+
+
+def _reason_by_content(raw: dict[str, Any], message: Message, reason: str | None) -> str | None:
+    """Why an answer ended, where its parts say more than the endpoint does."""
+    if _refusal_in(raw) and reason in (None, "stop"):
+        return "refusal"
+    calls = [call.function for call in message.tool_calls or ()]
+    if any(not call.name for call in (*calls, *filter(None, [message.function_call]))):
+        return "malformed_call"
+    return reason
+
+
+def _refusal_in(raw: dict[str, Any]) -> str | None:
+    """What a model said that declined, apart from its content: OpenAI's way, and where litellm puts it."""
+    beside = raw.get("provider_specific_fields")
+    return _text_or_none(raw.get("refusal") or (beside.get("refusal") if isinstance(beside, dict) else None))
+
+
+def _unreadable(what: str) -> str:
+    return (
+        f"The endpoint's answer cannot be read: {what}. Check `generation.api_base`, and what serves the model there."
+    )
+
+
+def _shown_word(choice: dict[str, Any]) -> str:
+    return _start_of(mask(str(choice.get("native_finish_reason") or choice.get("finish_reason"))))
 
 
 def _rare_message(raw: dict[str, Any], content: Any) -> Message:
-    if content is None and not (raw.get("tool_calls") or raw.get("function_call")):
-        content = raw.get("refusal")
+    calls, function = _tool_calls(raw.get("tool_calls")), raw.get("function_call")
+    if not content and not (calls or function):
+        content = _refusal_in(raw) or ""  # it said nothing, or declined: an answer like any other
     return Message(
         role="assistant",
         content=content,
-        tool_calls=_tool_calls(raw.get("tool_calls")),
-        function_call=_function(raw["function_call"]) if raw.get("function_call") else None,
+        tool_calls=calls,
+        function_call=_function(function) if function else None,
         reasoning_content=raw.get("reasoning_content") or _text_or_none(raw.get("reasoning")),
     )
 
@@ -293,7 +367,8 @@ def _tool_calls(raw: list[dict[str, Any]] | None) -> list[ChatCompletionMessageT
 def _function(raw: dict[str, Any]) -> FunctionCall:
     arguments = raw.get("arguments") or ""
     # Some servers send the arguments as an object, not as the text the model wrote.
-    return FunctionCall(name=raw["name"], arguments=arguments if isinstance(arguments, str) else _as_text(arguments))
+    told = arguments if isinstance(arguments, str) else _as_text(arguments)
+    return FunctionCall(name=raw.get("name") or "", arguments=told)
 
 
 def _as_text(value: Any) -> str:

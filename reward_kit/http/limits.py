@@ -14,7 +14,7 @@ from collections import deque
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ProviderError, RateLimitError
-from reward_kit.http.retry import LONGEST_ASKED_WAIT, Timing
+from reward_kit.http.retry import LONGEST_ASKED_WAIT, Patience, Timing, is_busy
 
 __all__ = ["AdaptiveLimit", "Pause", "Rate", "RequestLimits", "requests_per_second", "tokens_per_minute"]
 
@@ -24,6 +24,8 @@ _CUT = 0.7
 _WINDOWS_TO_RECOVER = 16
 _BURST_SECONDS = 0.1
 _TOKEN_BURST_SECONDS = 6.0
+_LONGEST_OF_OURS = 5.0
+"""Seconds for which all requests are held back where the endpoint names no time, or too short a one."""
 _WORTH_SAYING = 5.0
 """Seconds from which on a pause is announced, and by which one must be longer than the last to be announced anew."""
 
@@ -106,6 +108,7 @@ class Pause:
         self._timing = timing
         self._longest = longest
         self._until = float("-inf")
+        self._in_a_row = 0
         self.was_asked = False
         """Whether the endpoint has ever asked for one."""
 
@@ -117,6 +120,33 @@ class Pause:
             more = f" (it asks for {seconds:,.0f} s)" if seconds > self._longest else ""
             _log.warning("Waiting %.0f s, as the endpoint asks%s.", min(seconds, self._longest), more)
         self._until = max(self._until, until)
+
+    def after(self, error: RateLimitError | ProviderError, patience: Patience) -> None:
+        """Close as a complaint about load asks; no more once the endpoint is not waited for any longer."""
+        if is_busy(error):
+            if patience.is_over():
+                return
+            self._back_off()
+        if error.retry_after is not None:
+            self.ask(error.retry_after)
+
+    def _back_off(self) -> None:
+        """Close because the endpoint is busy, longer each time in a row, whatever shorter time it names.
+
+        Without this, each of the requests that wait would go out to be turned away, and many providers count those,
+        too.
+        """
+        self.was_asked = True
+        now = self._timing.clock()
+        if now < self._until:
+            return  # it was sent before the gate was closed
+        wait = min(_LONGEST_OF_OURS, self._timing.first_backoff * 2 ** min(self._in_a_row, 9))
+        self._in_a_row += 1
+        self._until = now + wait * (0.5 + self._timing.random() / 2)
+
+    def answered(self) -> None:
+        """The endpoint has answered: the next time begins with a short pause."""
+        self._in_a_row = 0
 
     async def over(self) -> None:
         """Wait until the gate is open."""
@@ -175,6 +205,7 @@ class RequestLimits:
 
     def __init__(self, params: ApiParamsConfig, timing: Timing) -> None:
         """Take the bounds from `params`."""
+        self.patience = Patience(timing, params.max_wait)
         self.concurrency = AdaptiveLimit(params.max_concurrent_requests)
         self._pause = Pause(timing, params.max_retry_after)
         self._rate = requests_per_second(params.rate_limit_qps, timing) if params.rate_limit_qps else None
@@ -221,6 +252,9 @@ class RequestLimits:
     def answered(self, tokens: float, used: float | None) -> None:
         """The endpoint answered; `used` tokens, where it tells."""
         self.concurrency.succeeded()
+        if self._pause.was_asked:
+            self._pause.answered()
+            self.patience.answered()
         if self._tokens is not None and used is not None:
             self._tokens.correct(tokens, used)
 
@@ -230,5 +264,4 @@ class RequestLimits:
             self._tokens.correct(tokens, 0)
         if isinstance(error, RateLimitError) or error.overloaded:
             self.concurrency.overloaded(mark)
-            if error.retry_after is not None:
-                self._pause.ask(error.retry_after)
+            self._pause.after(error, self.patience)

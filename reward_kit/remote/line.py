@@ -98,8 +98,9 @@ class Line:
         self._shown = mask(url)
         self._who = f"the reward at {self._shown}"
         params = ApiParamsConfig(
-            max_concurrent_requests=settings.max_concurrent_requests, max_retry_after=settings.max_retry_after
-        )
+            max_concurrent_requests=settings.max_concurrent_requests, max_retry_after=settings.max_retry_after,
+            max_wait=settings.max_wait,
+        )  # fmt: skip
         self._limits = RequestLimits(params, self._timing)
         self._session: HttpSession | None = None
         self._sign_in: SignIn | None = None
@@ -231,6 +232,8 @@ class Line:
                 retries=settings.max_retries,
                 timing=self._timing,
                 longest_asked=settings.max_retry_after,
+                patience=self._limits.patience,
+                slower="reward.remote.max_concurrent_requests",
             )
         except (RateLimitError, ProviderError) as error:
             raise RewardError(str(error), retryable=True) from None

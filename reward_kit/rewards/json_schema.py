@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -121,22 +120,13 @@ def json_schema_reward_with_llm_judge(  # noqa: PLR0913, PLR0917 - an inherited 
     document = json.dumps(_document(messages, json_content), ensure_ascii=False, indent=2)
     judge: Any = model
     if isinstance(model, str):
-        judge = {"model_name": model, "temperature": temperature, **_endpoint(openai_api_key)}
+        judge = {"model_name": model, "temperature": temperature, "api_key": openai_api_key}
     rubric = f"Does the JSON do what is expected?\n{expected_behavior}"
     try:
         given = run_blocking(grade(judge, _question(messages), document, rubric=rubric))
     except ItemError as error:
         return no_verdict(str(error), by_schema.metrics)
     return _weighted(by_schema, given.score, given.reply, weights or _WEIGHTS)
-
-
-def _endpoint(key: str | None) -> dict[str, Any]:
-    """Where a judge that is only named is asked: at `OPENAI_BASE_URL` where that is set, with the key beside it."""
-    base = os.environ.get("OPENAI_BASE_URL", "").strip()
-    if not base:
-        return {"api_key": key}
-    beside = key is None and bool(os.environ.get("OPENAI_API_KEY", "").strip())
-    return {"api_base": base, "api_key": key, **({"api_key_env": "OPENAI_API_KEY"} if beside else {})}
 
 
 def _schema(expected: Any, ground_truth: Any) -> Mapping[str, Any] | None:

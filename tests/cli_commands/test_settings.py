@@ -20,6 +20,7 @@ from reward_kit.config_models import DatasetConfig, PipelineConfig, RewardConfig
 from reward_kit.errors import ConfigError, settings_in
 from reward_kit.execution.best_of_n.experiment import ALSO_CALLED, ExperimentConfig
 from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.redaction import mask
 
 SOURCE = Path(reward_kit.__file__).parent
 PATHS = set(known_paths(PipelineConfig))
@@ -31,15 +32,16 @@ OF_REWARDS = {path for path in PATHS if path.startswith("reward.remote.")} | {"r
 """`shell` judges by what its tasks say, and has no reward to choose."""
 OF_PROMPTS = {path for path in PATHS if path.startswith(("dataset.choices.", "dataset.few_shot."))}
 """Only `run` puts prompts together from options and examples."""
+OF_LIMITS = {"generation.api_params.rate_limit_qps"}
 OF_RUN_ONLY = {
-    "shell": OF_AGENTS | OF_REWARDS | OF_PROMPTS | {
+    "shell": OF_AGENTS | OF_LIMITS | OF_REWARDS | OF_PROMPTS | {
         "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
         "dataset.source_type", "dataset.storage_options", "output.storage_options",
         "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
         "generation.models", "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
         "reward.invalid", "reward.params", "reward.pass_threshold",
     },
-    "best-of-n": OF_AGENTS | OF_PROMPTS | {
+    "best-of-n": OF_AGENTS | OF_LIMITS | OF_PROMPTS | {
         "dataset.source_type", "generation.enabled", "generation.mock.rules", "generation.models",
         "generation.n_mode", "rollouts_file",
     },
@@ -60,8 +62,9 @@ def texts(node: ast.AST) -> Iterator[str]:
             yield from texts(child)
 
 
-def messages() -> list[str]:
-    files = [path for path in SOURCE.rglob("*.py") if "cli_commands" not in path.parts]
+def messages(*, commands: bool = False) -> list[str]:
+    """What the program may say, as it stands in its source; also what `commands` say themselves."""
+    files = [path for path in SOURCE.rglob("*.py") if commands or "cli_commands" not in path.parts]
     return [text for path in files for text in texts(ast.parse(path.read_text("utf-8"))) if " " in text]
 
 
@@ -82,6 +85,22 @@ def test_every_setting_in_a_message_is_marked_as_one() -> None:
     written = re.compile(r"(?<![\w`./'\"-])[a-z_]+\.[a-z_.]*[a-z_]")
     unmarked = [text for text in messages() for name in written.findall(text) if name in PATHS]
     assert unmarked == []
+
+
+def test_no_message_of_ours_is_taken_for_a_credential() -> None:
+    said = [text for text in messages(commands=True) if "\n" not in text]
+    assert len(said) > 1_000
+    assert [text for text in said if mask(text) != text] == []
+
+
+@pytest.mark.parametrize("before", ["Check the key: ", "token=", "the password: ", "Set api_key = ", "Authorization: "])
+def test_the_name_of_any_setting_is_shown_and_any_value_hidden(before: str) -> None:
+    for name in sorted(path for path in PATHS if "." in path):
+        for told in (f"{before}`{name}`", f"{before}`{name}` names it.", f"{before}`{name}={{a: b}}`."):
+            assert mask(told).startswith(f"{before}`{name}"), told
+    for value in ("`sk-live-0123456789abcdef`", "`hunter2hunter2`", "hunter2hunter2", "`hunter2.x`y", "'a.b.c d'"):
+        assert "hunter2" not in mask(f"{before}{value}") and "sk-live" not in mask(f"{before}{value}")
+    assert mask(f"{before}$MY_VARIABLE") == f"{before}$MY_VARIABLE"
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from reward_kit.errors import AuthError, EndpointError
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
+from tests.generation.http.refused_replies import REPLIES, Recorded
 from tests.generation.loopback import Misbehave, Reaction, Says, complains
 from tests.loopback.endpoint import honest, prompt_of, serving
 from tests.loopback.runs import config, judged, lines, questions, results
@@ -80,9 +82,6 @@ PASSING: dict[str, Any] = {
     "503": lambda body, number: complains(503, "overloaded"),
     "truncated JSON": truncated,
     "no JSON": lambda body, number: Says(200, b"<html>busy</html>"),
-    "no choices": lambda body, number: Says(200, {"choices": []}),
-    "null choices": lambda body, number: Says(200, {"choices": None}),
-    "no message": lambda body, number: Says(200, {"choices": [{"finish_reason": "stop"}]}),
     "an error in place of choices": lambda body, number: Says(200, {"error": {"message": "upstream", "code": 502}}),
     "reset": lambda body, number: reset,
     "hang": lambda body, number: hang,
@@ -120,7 +119,7 @@ LASTING: dict[str, tuple[Any, str]] = {
     "429": (lambda body, number: complains(429, "slow down", {"Retry-After": "0"}), "RateLimitError"),
     "500": (lambda body, number: complains(500, "oops"), "ProviderError"),
     "truncated JSON": (truncated, "ProviderError"),
-    "no choices": (lambda body, number: Says(200, {"choices": []}), "ProviderError"),
+    "no choices": (lambda body, number: Says(200, {"choices": []}), "UnreadableReplyError"),
     "reset": (lambda body, number: reset, "ProviderError"),
     "hang": (lambda body, number: hang, "ProviderError"),
     "drip": (lambda body, number: drip(honest(body, number)), "ProviderError"),
@@ -138,13 +137,13 @@ def test_a_fault_that_lasts_is_a_failure_and_never_a_zero(tmp_path: Path, fault:
         return reaction
 
     with serving(on_one_prompt) as endpoint:
-        result = run(tmp_path, endpoint.api_base, params={"max_retries": 1})
+        result = run(tmp_path, endpoint.api_base, params={"max_retries": 1, "max_wait": 0})
         tries = sum(prompt_of(body) == "What is 1?" for body in endpoint.requests)
     assert (result.judged, result.failed) == (3, 1)
     row = results(tmp_path)["s1", 0]
     assert row["failure"]["type"] == kind
     assert (row["evaluation_score"], row["assistant_response"]) == (None, None)
-    assert tries == (2 if row["failure"]["retryable"] else 1)
+    assert tries == (2 if kind == "ProviderError" else 1)
     assert result.summary["failures_by_kind"] == {f"generate: {kind}": 1}
     good = [row["evaluation_score"] for key, row in results(tmp_path).items() if key != ("s1", 0)]
     assert result.mean_score == pytest.approx(sum(good) / 3), "the mean is over what was judged"
@@ -256,3 +255,73 @@ def test_a_key_that_is_echoed_or_typed_is_in_no_file(tmp_path: Path) -> None:
     for path in (tmp_path / "run").iterdir():
         assert SECRET not in path.read_text(), path.name
     assert SECRET not in repr(result.summary)
+
+
+STOPPING = [
+    reply
+    for reply in REPLIES
+    if reply.consequence.startswith("stop") and reply.preset in {"gemini", "xai", "fireworks"}
+]
+
+
+@pytest.mark.parametrize("reply", STOPPING, ids=lambda reply: f"{reply.preset}-{reply.status}-{reply.consequence}")
+def test_once_the_key_or_the_account_is_mended_the_same_command_goes_on(reply: Recorded, tmp_path: Path) -> None:
+    mended = False
+
+    def react(body: dict[str, Any], number: int) -> Reaction:
+        return honest(body, number) if mended or number <= 2 else Says(reply.status, reply.body)
+
+    with serving(react) as endpoint:
+        with pytest.raises((AuthError, EndpointError), match="run again to go on"):
+            run(tmp_path, endpoint.api_base, count=8, params={"max_concurrent_requests": 1})
+        assert len(endpoint.requests) <= 4, "nobody else is asked"
+        mended = True
+        result = run(tmp_path, endpoint.api_base, count=8, params={"max_concurrent_requests": 1})
+    assert (result.judged, result.failed) == (8, 0)
+    assert not any("failure" in row for row in results(tmp_path).values())
+
+
+def test_a_run_waits_for_an_endpoint_that_is_busy(tmp_path: Path) -> None:
+    """Every request is turned away more often than it may be tried again, each in another way."""
+    busy = [
+        complains(429, headers={"Retry-After": "0"}), complains(503, headers={"retry-after-ms": "1"}),
+        complains(429, "Please retry in 0.01s."), complains(529, headers={"Retry-After": "0"}),
+    ]  # fmt: skip
+    asked: Counter[str] = Counter()
+
+    def react(body: dict[str, Any], number: int) -> Reaction:
+        asked[prompt_of(body)] += 1
+        times = asked[prompt_of(body)]
+        return busy[(times + number) % 4] if times <= 2 else honest(body, number)
+
+    with serving(react) as endpoint:
+        result = run(tmp_path, endpoint.api_base, count=3, params={"max_retries": 0})
+    assert (result.judged, result.failed) == (3, 0)
+
+
+def test_filtered_and_unreadable_answers_are_failures_that_are_not_asked_again(tmp_path: Path) -> None:
+    filtered = Says(200, {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}]})
+    replies = [filtered, Says(200, {"choices": []})]
+    empty = Says(200, {"choices": [{"message": {"content": None}, "finish_reason": "length"}]})
+
+    def react(body: dict[str, Any], _: int) -> Reaction:
+        number = int(prompt_of(body).strip("What is?"))
+        return [*replies, empty, empty][number]
+
+    mended = False
+
+    def react_or_mend(body: dict[str, Any], number: int) -> Reaction:
+        return honest(body, number) if mended else react(body, number)
+
+    with serving(react_or_mend) as endpoint:
+        for requests in (4, 4):
+            result = run(tmp_path, endpoint.api_base)
+            assert len(endpoint.requests) == requests, "the same command leaves them as they are"
+        kinds = {key[0]: row.get("failure", {}).get("type") for key, row in results(tmp_path).items()}
+        assert kinds == {"s0": "FilteredError", "s1": "UnreadableReplyError", "s2": None, "s3": None}
+        assert (result.summary["records"], result.summary["judged"]) == (4, 2)
+        mended = True
+        params = {"max_concurrent_requests": 4, "timeout": 1.0}
+        told = config(tmp_path, endpoint.api_base, rows=questions(4), generation__api_params=params)
+        assert EvaluationPipeline(told, retry_failed=True).run().summary["judged"] == 4
+        assert len(endpoint.requests) == 6

@@ -72,7 +72,7 @@ EVERY_ANSWER = {f"It is {number}." for number in range(4)} | {f"{number}, I thin
     "fault",
     [
         {"status": 429, "retry_after": 0}, {"status": 503}, {"cut": "before"}, {"cut": "within"},
-        {"malformed": "half"}, {"malformed": "empty"}, {"malformed": "html"}, {"malformed": "no_choices"},
+        {"malformed": "half"}, {"malformed": "empty"}, {"malformed": "html"},
     ],
     ids=str,
 )  # fmt: skip
@@ -89,20 +89,21 @@ def test_a_run_gets_over_a_fault_that_passes(tmp_path: Path, fault: dict[str, An
 
 def test_a_fault_that_does_not_pass_is_a_failure_of_its_sample_and_never_a_score(tmp_path: Path) -> None:
     faults: list[dict[str, Any]] = [
+        {"pattern": "What is 0", "malformed": "no_choices"},
         {"pattern": "What is 1", "status": 400, "message": "This model's maximum context length is 10 tokens."},
         {"pattern": "What is 2", "cut": "before"},
     ]
-    with MockServer({**SUMS, "faults": [{**fault, "times": 2 - ("status" in fault)} for fault in faults]}) as server:
+    with MockServer({**SUMS, "faults": [{**fault, "times": 2 if "cut" in fault else 1} for fault in faults]}) as server:
         result = run(tmp_path, server, generation__api_params={"max_retries": 1})
         kinds = {row["id"]: row.get("failure", {}).get("type") for row in result.rows()}
-        assert kinds == {"s0": None, "s1": "ContextLengthError", "s2": "ProviderError", "s3": None}
+        assert kinds == {"s0": "UnreadableReplyError", "s1": "ContextLengthError", "s2": "ProviderError", "s3": None}
         assert all(row["evaluation_score"] is None for row in result.rows() if "failure" in row)
         assert [request.status for request in server.requests if "What is 2" in request.prompt] == [0, 0], "tried twice"
         before = len(server.requests)
         settings = config(tmp_path, server.url, generation__api_params={"max_retries": 1})
         again = EvaluationPipeline(settings, retry_failed=True).run()
         assert (again.judged, again.failed) == (4, 0)
-        assert {request.prompt for request in server.requests[before:]} == {"What is 1?", "What is 2?"}
+        assert {request.prompt for request in server.requests[before:]} == {f"What is {number}?" for number in range(3)}
 
 
 def test_refused_parameters_are_left_out_and_noted(tmp_path: Path) -> None:

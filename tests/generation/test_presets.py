@@ -414,3 +414,102 @@ def test_a_name_of_no_provider_is_not_asked_at_openai(name: str, monkeypatch: py
     with pytest.raises(ConfigError, match=r"generation\.(api_base|model_name)"):
         make_client(GenerationConfig(enabled=True, model_name=name))
     make_client(GenerationConfig(enabled=True, model_name=name, api_base="http://127.0.0.1:1/v1"))
+
+
+# ── names that need no prefix ────────────────────────────────────────────────────────────────────────────────────────
+
+SAME = [("gpt-4o", "openai/gpt-4o"), ("accounts/fireworks/models/m", "fireworks/accounts/fireworks/models/m"),
+        ("accounts/fireworks/models/m", "fireworks/m"), ("o3", "openai/o3")]  # fmt: skip
+ELSEWHERE: list[dict[str, str]] = [
+    {}, {"OPENAI_BASE_URL": "https://proxy.example.com/v1"}, {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"},
+    {"REWARD_KIT_OPENAI_API_BASE": "https://proxy.example.com/v1"}, {"FIREWORKS_API_BASE": "https://eu.fireworks.ai"},
+    {"REWARD_KIT_FIREWORKS_API_BASE": "https://proxy.example.com/v1"},
+    {"OPENAI_BASE_URL": "https://a.example.com/v1", "REWARD_KIT_OPENAI_API_BASE": "https://b.example.com/v1"},
+]  # fmt: skip
+
+
+def all_about(client: EndpointClient) -> tuple[object, ...]:
+    rules = client._rules if isinstance(client, OpenAICompatibleClient) else None
+    return type(client), client.model, client.api_base, sent_key(client), rules, client.draws_at_once, client.identity
+
+
+@pytest.mark.parametrize("elsewhere", ELSEWHERE, ids=lambda names: "+".join(names) or "nowhere else")
+@pytest.mark.parametrize(("alone", "whole"), SAME)
+def test_a_name_alone_is_the_same_as_with_its_prefix_in_every_respect(
+    alone: str, whole: str, elsewhere: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in elsewhere.items():
+        monkeypatch.setenv(name, value)
+    settings: dict[str, Any] = {"max_tokens": 9}
+    one, other = (made(model, **settings) for model in (alone, whole))
+    assert all_about(one) == all_about(other)
+    prompt = one._prompt([Message(role="user", content="?")], None, Sampling(max_tokens=9), "s")
+    assert one.body(prompt, [0]) == other.body(prompt, [0])
+    assert ("max_completion_tokens" in one.body(prompt, [0])) == ("openai" in whole)
+    assert price_for(config(alone)) == price_for(config(whole))
+    judges = [make_judge_client(JudgeConfig(model_name=model)) for model in (alone, whole)]
+    numbers = [make_judge_client(JudgeConfig(model_name=model, api="embeddings")) for model in (alone, whole)]
+    for pair in (judges, numbers):
+        assert all(isinstance(client, EndpointClient) for client in pair)
+        assert all_about(pair[0]) == all_about(pair[1])  # type: ignore[arg-type]
+        assert pair[0].api_base == one.api_base  # type: ignore[attr-defined]
+    assert batch_model(config(alone)).shape == batch_model(config(whole)).shape
+    assert batch_price(config(alone)) == batch_price(config(whole))
+    ours = {name: value for name, value in elsewhere.items() if ("OPENAI" in name) == ("openai" in whole)}
+    if ours:
+        assert one.api_base.startswith([*ours.values()][-1])
+
+
+def test_the_address_that_openais_own_client_heeds_is_for_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert made("anthropic/claude").api_base == ADDRESSES["anthropic"]
+    assert made("Qwen/Qwen3-8B").model == "Qwen/Qwen3-8B", "a server of one's own has such names"
+    assert made("Qwen/Qwen3-8B").api_base == "http://127.0.0.1:9/v1"
+    assert made("m", api_base="http://127.0.0.1:8/v1").api_base == "http://127.0.0.1:8/v1"
+    assert make_client(config("mock")).identity["endpoint"] == "mock"
+    assert price_for(config("mock")) is not None
+
+
+def test_the_address_gets_the_key_only_where_that_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://proxy.example.com/v1")
+    with pytest.raises(AuthError, match=r"OPENAI_BASE_URL would send the key in OPENAI_API_KEY unencrypted"):
+        made("gpt-4o")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.x.ai/v1")
+    with pytest.raises(AuthError, match=r"OPENAI_BASE_URL names 'api\.x\.ai', another provider's host"):
+        made("gpt-4o")
+
+
+# ── which tools may be called ────────────────────────────────────────────────────────────────────────────────────────
+
+ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
+BY_NAME = {"type": "function", "function": {"name": "add"}}
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "sent"),
+    [
+        ("gpt-4o", "required", "required"), ("vllm/m", BY_NAME, BY_NAME), ("gemini/m", "none", "none"),
+        ("anthropic/m", "required", {"type": "any"}), ("anthropic/m", "auto", {"type": "auto"}),
+        ("anthropic/m", "none", {"type": "none"}), ("anthropic/m", BY_NAME, {"type": "tool", "name": "add"}),
+        ("anthropic/m", {"type": "any", "disable_parallel_tool_use": True},
+         {"type": "any", "disable_parallel_tool_use": True}),
+    ],
+)  # fmt: skip
+def test_tool_choice_is_sent_where_there_are_tools(model: str, given: Any, sent: Any) -> None:
+    client, sampling = made(model), Sampling(extra_body={"tool_choice": given})
+    for tools in ([ADD], None):
+        prompt = client._prompt([Message(role="user", content="?")], tools, sampling, "s")
+        assert client.body(prompt, [0]).get("tool_choice") == (sent if tools else None)
+
+
+async def test_a_tool_choice_that_is_refused_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {"error": {"message": "Unsupported parameter: 'tool_choice'", "param": "tool_choice"}}
+    async with loopback(lambda body, number: Says(400, words)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.api_base)
+        client = made("gpt-4o")
+        (entry,) = await client.generate(
+            [Message(role="user", content="?")], draws=[0], tools=[ADD],
+            sampling=Sampling(extra_body={"tool_choice": "required"}),
+        )  # fmt: skip
+        await client.close()
+    assert not isinstance(entry, Completion) and entry.type == "BadRequestError" and len(server.requests) == 1

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit.config_models import Sampling
-from reward_kit.errors import ProviderError
+from reward_kit.errors import GenerationError, ProviderError
 from reward_kit.generation.wire import (
     derived_seed,
     names_sent_back,
@@ -20,7 +20,7 @@ from reward_kit.generation.wire import (
     settings_of,
     without_sent_back,
 )
-from reward_kit.models import Message
+from reward_kit.models import Completion, Message
 
 scalars = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False) | st.text(max_size=5)
 anything = st.recursive(
@@ -52,11 +52,13 @@ replies = mostly(choices=st.lists(choices, max_size=3), usage=usages, model=st.t
 def test_any_reply_is_read_or_is_a_broken_answer(reply: Any) -> None:
     try:
         completions = read_completions(read_json(orjson.dumps(reply)), asked_model="m", most=2, latency_ms=1.0)
-    except ProviderError as error:
-        assert str(error).endswith("Try again.")
+    except GenerationError as error:
+        assert str(error).endswith("Try again." if isinstance(error, ProviderError) else ".")
+        assert error.retryable == isinstance(error, ProviderError)
     else:
         assert 1 <= len(completions) <= 2
-        assert all(completion.usage is None for completion in completions[1:])
+        answers = [outcome for outcome in completions if isinstance(outcome, Completion)]
+        assert answers and all(answer.usage is None for answer in answers[1:])
 
 
 names = st.text("abc", min_size=1, max_size=3)
@@ -107,8 +109,9 @@ def test_whatever_a_message_says_goes_back_to_whoever_said_it_and_to_nobody_else
     try:
         (entry,) = read_completions(reply, asked_model="m", most=1, latency_ms=1.0, by="us")
         (plain,) = read_completions(reply, asked_model="m", most=1, latency_ms=1.0)
-    except ProviderError:
-        return  # it says nothing at all
+    except GenerationError:
+        return  # it cannot be read
+    assert isinstance(entry, Completion) and isinstance(plain, Completion)
     stored = Message.model_validate_json(entry.message.model_dump_json())
     back = stored.as_request("us")
     assert holds(back, raw)
@@ -148,6 +151,7 @@ def test_only_what_was_set_is_told() -> None:
 def test_content_in_parts_is_kept(parts: list[dict[str, str]]) -> None:
     reply = {"choices": [{"message": {"content": parts}}]}
     (completion,) = read_completions(reply, asked_model="m", most=1, latency_ms=0.0)
+    assert isinstance(completion, Completion)
     assert completion.message.content == parts
     assert completion.message.text == "ab"
 
@@ -163,6 +167,7 @@ def test_content_in_parts_is_kept(parts: list[dict[str, str]]) -> None:
 def test_a_whole_answer_that_is_no_strict_json_is_not_thrown_away(odd: bytes, said: str) -> None:
     body = b'{"choices":[{"message":{"role":"assistant",' + odd + b'}],"usage":{"prompt_tokens":3,"total_tokens":5}}'
     (completion,) = read_completions(read_json(body), asked_model="m", most=1, latency_ms=1.0)
+    assert isinstance(completion, Completion)
     assert completion.message.content == said
     assert completion.usage is not None and completion.usage.prompt_tokens == 3
 
@@ -175,4 +180,5 @@ def test_counts_that_cannot_be_are_unknown(name: bytes, count: bytes) -> None:
     told = b'"%b":%b' % (name, count)
     body = b'{"choices":[{"message":{"content":"42"}}],"usage":{"total_tokens":7,%b}}' % told
     (completion,) = read_completions(read_json(body), asked_model="m", most=1, latency_ms=1.0)
+    assert isinstance(completion, Completion)
     assert completion.usage is None

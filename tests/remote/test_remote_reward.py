@@ -223,11 +223,14 @@ async def test_retry_after_is_heeded(server: RewardServer) -> None:
     assert result.score == 1.0 and time.monotonic() - began >= 1.0
 
 
-async def test_what_does_not_pass_is_a_failure_that_may_be_tried_again(server: RewardServer) -> None:
+async def test_a_busy_server_is_waited_for_and_then_a_failure_that_may_be_tried_again(server: RewardServer) -> None:
     server.before = [Told(503, {"detail": "busy"}, {"Retry-After": "0"})] * 4
-    (error,) = await ask_many(RemoteReward(server.url, QUICK), ["4"])
+    (result,) = await ask_many(RemoteReward(server.url, QUICK), ["4"])
+    assert result.score == 1.0 and len(server.posted) == 5, "waiting uses up no retries"
+    server.before = [Told(503, {"detail": "busy"}, {"Retry-After": "0"})]
+    (error,) = await ask_many(RemoteReward(server.url, {**QUICK, "max_wait": 0.0}), ["4"])
     assert isinstance(error, RewardError) and error.retryable and "busy" in str(error)
-    assert len(server.posted) == 4
+    assert len(server.posted) == 6
 
 
 async def test_a_slow_answer_is_a_timeout_and_not_asked_for_again(server: RewardServer) -> None:

@@ -130,14 +130,14 @@ def test_packages_may_name_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @each
-def test_where_there_is_no_answer_it_is_zero_with_an_error(entry: RewardEntry) -> None:
+def test_where_nobody_has_answered_it_gives_no_verdict(entry: RewardEntry) -> None:
     for messages in ([{"role": "user", "content": "1"}], []):
         subject = {"rollouts_messages": [messages]} if entry.mode == "batch" else {"messages": messages}
         returned = load_function(entry.path)(**subject, ground_truth="1", unknown_column=3, **arguments_of(entry))
         result = asyncio.run(returned) if entry.is_async else returned
         (judged,) = result if entry.mode == "batch" else [result]
         assert isinstance(judged, EvaluateResult)
-        assert judged.score == 0.0
+        assert judged.score == 0.0 and not judged.is_score_valid
         assert not judged.metrics["error"].is_score_valid
 
 

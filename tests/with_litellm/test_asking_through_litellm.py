@@ -159,3 +159,22 @@ async def test_what_a_model_thought_goes_back_with_the_results_of_its_calls(
         (second,) = await client.generate([*QUESTION, kept, result], draws=[0], sampling=sampling, tools=[ADD])
     assert isinstance(second, Completion) and second.text == "yes", second
     assert len(server.requests) == 2
+
+
+async def test_replies_end_as_they_do_at_the_provider_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    declined = {"role": "assistant", "content": None, "refusal": "I will not."}
+    unread = {"message": "Failed to call a function.", "code": "tool_use_failed", "failed_generation": "<add>"}
+    replies = [
+        ("anthropic/claude-sonnet-4-5", message(stop="refusal"), "refusal"),
+        ("anthropic/claude-sonnet-4-5", message(stop="max_tokens"), "length"),
+        ("openai/gpt-4o", Says(200, {"choices": [{"message": declined, "finish_reason": "stop"}]}), "refusal"),
+        ("groq/m", Says(400, {"error": {**unread, "type": "invalid_request_error"}}), "malformed_call"),
+    ]
+    monkeypatch.setenv("GROQ_API_KEY", "gsk-of-groq")
+    for model, reply, reason in replies:
+        async with loopback(scripted(reply)) as server:
+            monkeypatch.setenv("ANTHROPIC_API_BASE", f"http://127.0.0.1:{server.port}")
+            monkeypatch.setenv("OPENAI_API_BASE", server.api_base)
+            monkeypatch.setenv("GROQ_API_BASE", server.api_base)
+            (entry,) = await ask(client_of(model))
+        assert isinstance(entry, Completion) and entry.finish_reason == reason, (model, entry)

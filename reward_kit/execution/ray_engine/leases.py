@@ -24,7 +24,7 @@ from reward_kit.generation.budget import Budget
 from reward_kit.generation.cache.responses import CachedClient, draw_key
 from reward_kit.generation.commons import Limits
 from reward_kit.http.limits import Pause
-from reward_kit.http.retry import Timing
+from reward_kit.http.retry import Patience, Timing
 from reward_kit.models import Completion, Failure, Message
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class LeasedLimits:
         self._cuts = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._pause = Pause(Timing(), params.max_retry_after)
+        self.patience = Patience(Timing(), params.max_wait)
         self._answered = 0
         self._complaints: list[tuple[int, float | None]] = []
         self._telling: asyncio.Task[None] | None = None
@@ -104,6 +105,9 @@ class LeasedLimits:
     def answered(self, tokens: float, used: float | None) -> None:
         """The endpoint answered; `used` tokens, where it tells."""
         self._answered += 1
+        if self._pause.was_asked:
+            self._pause.answered()
+            self.patience.answered()
         if self.counts_tokens and used is not None:
             self._mailbox.tell("correct", self._endpoint, self._params, tokens, used)
 
@@ -113,8 +117,7 @@ class LeasedLimits:
             self._mailbox.tell("correct", self._endpoint, self._params, tokens, 0.0)
         if isinstance(error, RateLimitError) or error.overloaded:
             self._complaints.append((mark, error.retry_after))
-            if error.retry_after is not None:
-                self._pause.ask(error.retry_after)
+            self._pause.after(error, self.patience)
             self._news.set()
             self._tell_soon()
 

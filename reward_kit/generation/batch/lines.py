@@ -22,7 +22,7 @@ from reward_kit.generation.batch.provider import BatchLimits, LineShape
 from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.generation.http.refusals import SentRequest, error_in_answer, is_unread, read_complaint, refusal
 from reward_kit.generation.usage import usage_of
-from reward_kit.generation.wire import Prompt, encode, read_completions, read_json
+from reward_kit.generation.wire import Prompt, encode, read_completions, read_json, unread_call
 from reward_kit.models import Completion, Usage
 from reward_kit.redaction import echoes
 
@@ -43,7 +43,7 @@ _SHOWN_AS_IT_IS = re.compile(r"[A-Za-z0-9._:-]{1,40}")
 _CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"')
 """The key itself: inside a text its quotes would be escaped."""
 _CHOICES = re.compile(rb'"choices"\s*:\s*\[')
-_REFUSED_FOR_GOOD = re.compile(r"invalid|bad_request|unsupported|context_length", re.IGNORECASE)
+_REFUSED_FOR_GOOD = re.compile(r"invalid|bad_request|unsupported|context_length|content_(filter|policy)", re.IGNORECASE)
 
 
 def custom_id(sample_id: str, draw: int, request: bytes) -> str:
@@ -177,14 +177,16 @@ class AnswerLines:
         if isinstance(error, dict) and error.get("code") == _HOLDS_KEY:
             raise KeyInAnswerError(_KEY_WAS_HELD)
         if error:
-            raise self._failed(error, status)
+            return self._unserved(_status_of(error, status), orjson.dumps({"error": error}))
         if not isinstance(body, dict):
             raise ProviderError("The line of the batch has neither an answer nor an error. Run again to ask for it.")
         if status == 200 and (hidden := error_in_answer(body)) is not None:
             status = hidden
         if status == 200:
-            return read_completions(body, asked_model=self._model, most=1, latency_ms=0.0)[0]
-        raise self._refused(status, orjson.dumps(body))
+            (answer,) = read_completions(body, asked_model=self._model, most=1, latency_ms=0.0)
+            if isinstance(answer, Completion):
+                return answer
+        return self._unserved(status, orjson.dumps(body))
 
     def used(self, line: bytes) -> Usage | Literal[False] | None:
         """What was used for a line that is no answer: False where nobody knows, None where it is sure to be nothing."""
@@ -200,18 +202,25 @@ class AnswerLines:
             return None  # no provider takes money for a line that it could not answer
         return None if is_unread(error_in_answer(body) or status) else False
 
-    def _failed(self, error: Any, status: int) -> RewardKitError:
-        if status < 300:
-            code = str(error.get("code") or "") if isinstance(error, dict) else str(error)
-            status = 400 if _REFUSED_FOR_GOOD.search(code) else 502
-        return self._refused(status, orjson.dumps({"error": error}))
-
-    def _refused(self, status: int, body: bytes) -> RewardKitError:
-        found = refusal(status, {}, read_complaint(body), self._sent)
+    def _unserved(self, status: int, body: bytes) -> Completion:
+        """What the model wrote, where that is what the endpoint could not serve; else the error is raised."""
+        complaint = read_complaint(body)
+        if complaint.written is not None:
+            return unread_call(complaint.written, 0.0)
+        found = refusal(status, {}, complaint, self._sent)
         if isinstance(found, RateLimitError):  # its advice is for those who send requests themselves
-            words = read_complaint(body).words
-            return ProviderError(f"{self._sent.endpoint} answered {status}: {words}. Run again to ask for it.")
-        return found
+            found = ProviderError(
+                f"{self._sent.endpoint} answered {status}: {complaint.words}. Run again to ask for it."
+            )
+        raise found
+
+
+def _status_of(error: Any, status: int) -> int:
+    """The status of a line's error, where the line tells none of its own."""
+    if status >= 300:
+        return status
+    code = str(error.get("code") or "") if isinstance(error, dict) else str(error)
+    return 400 if _REFUSED_FOR_GOOD.search(code) else 502
 
 
 def is_final(error: RewardKitError) -> bool:

@@ -20,7 +20,7 @@ from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import EndpointError, ProviderError, RewardKitError
 from reward_kit.generation.http.refusals import SentRequest, read_complaint, refusal
 from reward_kit.generation.wire import read_json
-from reward_kit.http.retry import Timing, with_retries
+from reward_kit.http.retry import Patience, Timing, with_retries
 from reward_kit.http.transport import proxy_for
 from reward_kit.redaction import mask, remember, sent
 
@@ -107,8 +107,9 @@ class Rest:
     async def _repeated(self, attempt: Callable[[], Any]) -> dict[str, Any]:
         params = self._params
         reply: dict[str, Any] = await with_retries(
-            attempt, retries=params.max_retries, timing=self._timing, longest_asked=params.max_retry_after
-        )
+            attempt, retries=params.max_retries, timing=self._timing, longest_asked=params.max_retry_after,
+            patience=Patience(self._timing, params.max_wait),
+        )  # fmt: skip
         return reply
 
     async def _json(

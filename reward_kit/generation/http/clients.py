@@ -9,11 +9,11 @@ from typing import Any, Literal
 from reward_kit.auth import get_fireworks_api_base, resolve_api_key
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.generation.http.endpoint import Carrier, EndpointClient
-from reward_kit.generation.presets import PLAIN, RequestRules
+from reward_kit.generation.presets import PLAIN, RequestRules, address_elsewhere
 from reward_kit.generation.wire import Prompt, derived_seed, read_completions, settings_of, without_sent_back
 from reward_kit.http.retry import Timing
 from reward_kit.http.transport import CHAT_ROUTE
-from reward_kit.models import Completion
+from reward_kit.models import Completion, Failure
 
 __all__ = ["FireworksModelClient", "OpenAICompatibleClient"]
 
@@ -60,13 +60,15 @@ class OpenAICompatibleClient(EndpointClient):
         body = {"model": self.model, "messages": messages, **self._settings}
         if prompt.tools:
             body["tools"] = prompt.tools
+        else:
+            body.pop("tool_choice", None)  # refused where there is nothing to choose from
         if len(draws) > 1:
             body["n"] = len(draws)
         if sampling.seed is not None and self._seed_name:
             body[self._seed_name] = derived_seed(sampling.seed, prompt.sample_id, draws[0])
         return body
 
-    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
+    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
         return read_completions(answer, asked_model=self.model, most=most, latency_ms=latency_ms, by=self._speaker)
 
     def _accepted(self, settings: dict[str, Any]) -> dict[str, Any]:
@@ -102,8 +104,8 @@ class FireworksModelClient(OpenAICompatibleClient):
         headers: Mapping[str, str] | None = None,
         timing: Timing | None = None,
     ) -> None:
-        """Ask `model_name`; without `api_base`, at `https://api.fireworks.ai/inference/v1`."""
-        base = api_base or f"{get_fireworks_api_base()}/inference/v1"
+        """Ask `model_name`; without `api_base`, where the environment says, or `https://api.fireworks.ai/inference/v1`."""
+        base = api_base or address_elsewhere("fireworks") or f"{get_fireworks_api_base()}/inference/v1"
         super().__init__(
             model_name,
             api_base=base,

@@ -31,7 +31,15 @@ from reward_kit.generation.http.refusals import (
 )
 from reward_kit.generation.tokens import most_usage
 from reward_kit.generation.usage import counted, usage_of
-from reward_kit.generation.wire import Prompt, encode, holding_key, names_sent_back, read_json, speaker
+from reward_kit.generation.wire import (
+    Prompt,
+    encode,
+    holding_key,
+    names_sent_back,
+    read_json,
+    speaker,
+    unread_call,
+)
 from reward_kit.http.limits import RequestLimits
 from reward_kit.http.retry import Timing, with_retries
 from reward_kit.http.transport import CHAT_ROUTE, KeyHeader, Transport
@@ -112,6 +120,7 @@ class EndpointClient(ABC):
         self._shown = mask(self.api_base)
         self._endpoint = without_secrets({"api_base": self.api_base}).get("api_base", "")
         self._speaker = speaker({"model": model, "endpoint": self._endpoint})
+        self._has_key = api_key is not None
         self._n_mode = n_mode
         self._most_choices = 1 if n_mode == "fanout" else _AS_MANY_AS_ASKED
         self._timing = timing or Timing()
@@ -193,8 +202,8 @@ class EndpointClient(ABC):
         """The body of a request for these draws of a prompt."""
 
     @abstractmethod
-    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
-        """Up to `most` completions of an answer; its usage stands on the first."""
+    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
+        """Up to `most` choices of a reply; its usage stands on the first answer. Where none is one, why is raised."""
 
     def _usage(self, answer: dict[str, Any]) -> Usage | None:
         """What an answer says that it used."""
@@ -247,7 +256,7 @@ class EndpointClient(ABC):
             return _after(tries, await self._fetch_together(prompt, draws, refused | {error.name}))
         except GenerationError as error:
             return _failures(error, draws, tries)
-        outcomes = _after(tries, list(completions))
+        outcomes = _after(tries, completions)
         missing = draws[len(completions) :]
         if not missing:
             return outcomes
@@ -262,7 +271,7 @@ class EndpointClient(ABC):
 
     # ── one request ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ask(self, prompt: Prompt, draws: Sequence[int], tries: _Tries) -> Sequence[Completion | Failure]:
+    async def _ask(self, prompt: Prompt, draws: Sequence[int], tries: _Tries) -> list[Completion | Failure]:
         """One request, repeated while its failure may pass."""
         params = self._params
         try:
@@ -271,12 +280,13 @@ class EndpointClient(ABC):
                 retries=params.max_retries,
                 timing=self._timing,
                 longest_asked=params.max_retry_after,
+                patience=self._limits.patience,
             )
         except ProviderError:
             self._transport.check_reachable(1 + params.max_retries)
             raise
 
-    async def _attempt(self, prompt: Prompt, draws: Sequence[int], tries: _Tries) -> Sequence[Completion | Failure]:
+    async def _attempt(self, prompt: Prompt, draws: Sequence[int], tries: _Tries) -> list[Completion | Failure]:
         if tries.used:
             await _afford_another(tries)
         body = self.body(prompt, draws)
@@ -297,16 +307,19 @@ class EndpointClient(ABC):
             raise
         finally:
             limits.leave()
-        usage = completions[0].usage
+        place, first = _first_answer(completions)
+        usage = first.usage
         limits.answered(tokens, usage.prompt_tokens + usage.completion_tokens if usage else None)
         if usage is None or (self._writes and not usage.completion_tokens):
-            completions[0] = counted(completions[0], _most(prompt, len(draws)))
+            completions[place] = counted(first, _most(prompt, len(draws)))
         if echoes(reply.data):
             return [self._unless_it_tells(each, prompt, draw) for each, draw in zip(completions, draws, strict=False)]
         return completions
 
-    def _unless_it_tells(self, completion: Completion, prompt: Prompt, draw: int) -> Completion | Failure:
+    def _unless_it_tells(self, completion: Completion | Failure, prompt: Prompt, draw: int) -> Completion | Failure:
         """The answer, or the failure in its place where it holds a key that was sent. What it used counts."""
+        if isinstance(completion, Failure):
+            return completion
         error = holding_key(completion, f"The answer of {self._shown}")
         if error is None:
             return completion
@@ -316,7 +329,7 @@ class EndpointClient(ABC):
         failure = Failure.of(error, "generate")
         return failure if completion.usage is None else failure.model_copy(update={"spent": [completion.usage]})
 
-    def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
+    def _read(self, reply: Reply, body: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
         status = reply.status
         if status == 200:
             answer = read_json(reply.data)
@@ -325,8 +338,10 @@ class EndpointClient(ABC):
                 return self._completions(answer, most, latency_ms)
             status = hidden
         complaint = read_complaint(reply.data)
-        sent = SentRequest(self._shown, self.model, {*body, *names_sent_back(body.get("messages", ()))})
-        raise refusal(status, reply.headers, complaint, sent)
+        if complaint.written is not None:
+            return [unread_call(complaint.written, latency_ms)]
+        asked = {*body, *names_sent_back(body.get("messages", ()))}
+        raise refusal(status, reply.headers, complaint, SentRequest(self._shown, self.model, asked, self._has_key))
 
     def _note_loss(
         self, tries: _Tries, error: GenerationError, reply: Reply | None, prompt: Prompt, draws: int
@@ -380,6 +395,10 @@ async def _afford_another(tries: _Tries) -> None:
         raise GenerationError(
             f"{tries.last} It was not asked again: that could cost more than is left of `max_cost`.", retryable=True
         )
+
+
+def _first_answer(completions: Sequence[Completion | Failure]) -> tuple[int, Completion]:
+    return next((place, each) for place, each in enumerate(completions) if isinstance(each, Completion))
 
 
 def _most(prompt: Prompt, draws: int) -> Usage:

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reward_kit.config_models import ApiParamsConfig, Sampling
-from reward_kit.errors import BadRequestError, ProviderError
+from reward_kit.errors import BadRequestError, UnreadableReplyError
 from reward_kit.generation.http.endpoint import EndpointClient
 from reward_kit.generation.presets import PLAIN, RequestRules
 from reward_kit.generation.usage import usage_of
 from reward_kit.generation.wire import Prompt, read_completions, settings_of
 from reward_kit.http.retry import Timing
-from reward_kit.models import Completion, Message, SentBack, Usage
+from reward_kit.models import Completion, Failure, Message, SentBack, Usage
 from reward_kit.utils import exact_json
 
 __all__ = ["ANSWER_TOKENS", "ANTHROPIC_VERSION", "MessagesClient"]
@@ -31,11 +31,6 @@ ANSWER_TOKENS = 4096
 """What is sent as `max_tokens` where none is set: this API has no default for it."""
 _HIGHEST_TEMPERATURE = 1.0
 _NOT_WHILE_THINKING = frozenset({"temperature", "top_k"})
-_FINISHED = {
-    "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls",
-    "refusal": "content_filter", "model_context_window_exceeded": "length",
-}  # fmt: skip
-"""Why an answer ended, in the words of chat completions, which the rest of the program knows."""
 _BLOCKS = "blocks"
 _ITS_OWN_PARTS = frozenset(
     {"image", "document", "search_result", "tool_result", "tool_use", "thinking", "redacted_thinking"}
@@ -90,16 +85,20 @@ class MessagesClient(EndpointClient):
             body["system"] = prompt.system
         if prompt.tools:
             body["tools"] = prompt.tools
+        else:
+            body.pop("tool_choice", None)  # refused where there is nothing to choose from
         return body
 
-    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
+    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
         blocks = answer.get("content")
         if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-            raise ProviderError("The answer has no content. Try again.")
+            raise UnreadableReplyError(
+                "The endpoint's answer cannot be read: the reply has no content. Check `generation.api_base`."
+            )
         chat = {"model": answer.get("model"), "choices": [_choice(blocks, answer)], "usage": _usage(answer)}
         (read,) = read_completions(chat, asked_model=self.model, most=1, latency_ms=latency_ms)
         said = [block for block in blocks if block.get("type") != "text" or block.get("text")]
-        if [_told(block) for block in said] == _rebuilt(read.message):
+        if isinstance(read, Failure) or [_told(block) for block in said] == _rebuilt(read.message):
             return [read]
         kept = SentBack(by=self._speaker, fields={_BLOCKS: said})
         return [read.model_copy(update={"message": read.message.model_copy(update={"sent_back": kept})})]
@@ -134,6 +133,8 @@ class MessagesClient(EndpointClient):
             return "stop_sequences", value
         if name == "reasoning_effort":
             return "output_config", {"effort": value}
+        if name == "tool_choice":
+            return name, _tool_choice(value)
         if name == "temperature" and value > _HIGHEST_TEMPERATURE:
             self._record(name, f"Anthropic's scale ends at 1, so 1 is sent in the place of {value:g}")
             return name, _HIGHEST_TEMPERATURE
@@ -262,6 +263,14 @@ def _tool(tool: dict[str, Any]) -> Block:
     return made | {"cache_control": cached} if cached else made
 
 
+def _tool_choice(value: Any) -> Any:
+    """OpenAI's way to say which tools may or must be called, in this API's; what is in it already is left as it is."""
+    if isinstance(value, str):
+        return {"type": {"required": "any"}.get(value, value)}
+    function = value.get("function") if isinstance(value, dict) else None
+    return {"type": "tool", "name": function.get("name")} if isinstance(function, dict) else value
+
+
 # ── an answer as a chat completion ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -285,8 +294,6 @@ def _rebuilt(message: Message) -> list[Block]:
 
 
 def _choice(blocks: list[Block], answer: Mapping[str, Any]) -> dict[str, Any]:
-    reason = answer.get("stop_reason")
-    finished = _FINISHED.get(reason, reason) if isinstance(reason, str) else None
     calls = [
         {"id": block.get("id"), "function": {"name": block.get("name"), "arguments": block.get("input") or {}}}
         for block in blocks
@@ -294,11 +301,9 @@ def _choice(blocks: list[Block], answer: Mapping[str, Any]) -> dict[str, Any]:
     ]
     text = _text_of(blocks)
     message: dict[str, Any] = {"content": text or None, "tool_calls": calls}
-    if not text and not calls and finished != "length":
-        message["content"] = ""  # it had nothing more to say, or refused: that is an answer, and would come again
     if thought := "".join(str(block.get("thinking", "")) for block in blocks if block.get("type") == "thinking"):
         message["reasoning_content"] = thought
-    return {"message": message, "finish_reason": finished}
+    return {"message": message, "finish_reason": answer.get("stop_reason")}
 
 
 def _usage(answer: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from reward_kit.config_models import ApiParamsConfig
-from reward_kit.errors import ProviderError
+from reward_kit.errors import UnreadableReplyError
 from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.generation.wire import Prompt
 from reward_kit.http.retry import Timing
-from reward_kit.models import Completion
+from reward_kit.models import Completion, Failure
 
 __all__ = ["NumbersApi", "NumbersClient"]
 
@@ -67,7 +67,7 @@ class NumbersClient(OpenAICompatibleClient):
             return {"text_1": question, "text_2": messages[-1]["content"]}
         return {"messages": list(messages)}
 
-    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion]:
+    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
         chat = {**answer, "choices": [{"message": {"content": json.dumps(self._numbers(answer))}}]}
         return super()._completions(chat, most, latency_ms)
 
@@ -80,7 +80,7 @@ class NumbersClient(OpenAICompatibleClient):
         while numbers and isinstance(numbers[-1], list):  # a vector per token: the last token's judges the whole
             numbers = numbers[-1]
         if not numbers or not all(_is_number(value) for value in numbers):
-            raise ProviderError(f"The answer of {self.api_base} has no numbers in {field!r}. Check `judge.api`.")
+            raise UnreadableReplyError(f"The answer of {self.api_base} has no numbers in {field!r}. Check `judge.api`.")
         return [float(value) for value in numbers]
 
 

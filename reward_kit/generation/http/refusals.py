@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """An endpoint's refusal, turned into the error whose consequence it deserves.
 
-401, 403                          AuthError            the run stops
-402, quota used up                EndpointError        the run stops
-407                               AuthError            the run stops: it is the proxy that wants a login
-201, 202, 204, 206 …              ProviderError        tried again: it is no whole answer
-404, 405, 410, a redirect         EndpointError        the run stops
-408, 409, 425, 5xx                ProviderError        tried again
-429                               RateLimitError       tried again, and the whole client slows down
-400 … about the context's length  ContextLengthError   this prompt fails
-400 … about `n`                   ChoicesRefused       asked again, fewer at a time
-400 … about a parameter           ParameterRefused     asked again without it
-other 4xx                         BadRequestError      this prompt fails
+401, 403, a wrong key as 400       AuthError            the run stops
+402, 412, no credit, a limit of    EndpointError        the run stops
+  spending, a suspended account
+407                                AuthError            the run stops: it is the proxy that wants a login
+404, 405, 410, a redirect          EndpointError        the run stops
+429, 498                           RateLimitError       waited for: the whole client slows down
+503, 529 with Retry-After          ProviderError        waited for: the whole client slows down
+201, 202, 204, 206 …               ProviderError        tried again: it is no whole answer
+408, 409, 425, other 5xx           ProviderError        tried again
+a call that the endpoint could     (no error)           what the model wrote is its answer
+  not read
+400, 403 … about the content       FilteredError        this prompt fails
+400, 413 … about the length        ContextLengthError   this prompt fails
+400 … about `n`                    ChoicesRefused       asked again, fewer at a time
+400 … about a parameter            ParameterRefused     asked again without it
+other 4xx                          BadRequestError      this prompt fails
+
+Which words mean what is held to replies of each provider in `tests/generation/http/refused_replies.py`.
 """
 
 from __future__ import annotations
@@ -27,10 +34,12 @@ from reward_kit.errors import (
     BadRequestError,
     ContextLengthError,
     EndpointError,
+    FilteredError,
     ProviderError,
     RateLimitError,
     RewardKitError,
 )
+from reward_kit.generation.endings import written_unread
 from reward_kit.generation.wire import PROTECTED_FIELDS, readable
 from reward_kit.http.retry import retry_after
 from reward_kit.redaction import mask
@@ -51,21 +60,50 @@ _NO_ROOM = frozenset({503, 529})
 _CAMEL = re.compile(r"_([a-z])")
 
 _CONTEXT = re.compile(
-    r"context[ _-]?(length|window|size)|maximum context|too many (input )?tokens|prompt is too long|input is too long"
+    r"context[ _-]?(length|window|size|limit)|maximum context|too many (input )?tokens|(prompt|input) is too long"
     r"|exceeds? the (model'?s )?(maximum|max) (number of )?(context|sequence|input|prompt|tokens)"
-    r"|longer than the maximum model length",
+    r"|longer than the (maximum model length|model'?s)|maximum prompt length|tokens? \+ .{0,40} must be <="
+    r"|reduce the length of the messages|max_tokens must be at least 1, got -",
     re.IGNORECASE,
 )
+_TOO_LARGE = re.compile(r"request too large|required for long context", re.IGNORECASE)
+"""Of a 429: the request alone is more than the limit, so that waiting does not help."""
 _NO_SUCH_MODEL = re.compile(
     r"model\b.{0,80}\b(not found|does not exist|not exist|is not available)|not a valid model",
     re.IGNORECASE | re.DOTALL,
 )
-_NO_CREDIT = re.compile(
-    r"insufficient[_ ](quota|balance|credit|funds)|exceeded your current quota|out of credit"
-    r"|credit balance is too low",
+_WRONG_KEY = re.compile(
+    r"API_KEY_INVALID|invalid[ _]api[ _]key|incorrect api key|api[ _]key (is )?(not valid|invalid|expired|not found)"
+    r"|api key not valid|malformed api key|no api key|api key is missing",
     re.IGNORECASE,
 )
-_FLAGGED = re.compile(r"moderation|flagged|content[ _](policy|filter)", re.IGNORECASE)
+_NO_CREDIT = re.compile(
+    r"insufficient[_ ](quota|balance|credit|funds)|exceeded_current_quota_error|billing_(hard_limit|not_active)"
+    r"|spend_limit|account\b.{0,80}\bsuspended|arrear",
+    re.IGNORECASE | re.DOTALL,
+)
+_MAYBE_NO_CREDIT = re.compile(
+    r"exceeded your current quota|out of credit|credit balance is too low|(all|more|no) (available )?credits?\b"
+    r"|credit limit|(spending|spend|usage|budget|billing) limits?\b",
+    re.IGNORECASE,
+)
+"""Said of an empty account, and by some of any limit: Google then says after which time to come back."""
+_FILTERED = re.compile(
+    r"moderation|flagged|content[ _](policy|filter|management)|ResponsibleAIPolicyViolation|content exists risk"
+    r"|violates? (our |the )?(usage|content|safety) (guidelines|policy|policies)|data_?inspection_?failed"
+    r"|blocked by content|considered high risk",
+    re.IGNORECASE,
+)
+_WAIT = re.compile(
+    r"(?:try again|retry|wait)(?: (?:in|after|for))? (?:about )?(?P<wait>(?:\d+[hm])*\d+(?:\.\d+)?m?s\b"
+    r"|(?:\d+(?:\.\d+)? ?(?:ms|milliseconds?|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)\b ?)+)",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(ms|milli|h|m|s)", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_OVERLOADED = frozenset({503, 529})
+_TOO_MANY = frozenset({429, 498})
+"""Too many requests; Groq's cheaper tier has no room."""
 _ABOUT_CHOICES = re.compile(
     r"\bn\b|\bn_cmpl\b|(one|number of|multiple) (completion )?(choices?|candidates?)|candidate_?count", re.IGNORECASE
 )
@@ -107,6 +145,10 @@ class Complaint(NamedTuple):
     """All of it, to search in."""
     code: str
     param: str | None
+    wait: float | None = None
+    """Seconds after which to come back, where it says so."""
+    written: str | None = None
+    """What the model wrote and the endpoint could not read, where that is the complaint."""
 
 
 def read_complaint(data: bytes) -> Complaint:
@@ -121,15 +163,41 @@ def read_complaint(data: bytes) -> Complaint:
     error = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(error, dict):
         message = error if isinstance(error, str) else text
-        return Complaint(_shortened(message), message, "", None)
+        code = body.get("code") if isinstance(body, dict) else None  # xAI's way
+        code = code if isinstance(code, str) else ""
+        return Complaint(
+            _shortened(message), f"{message} {code}", code, None, _wait_in(message), written_unread({}, message)
+        )
     said = error.get("message") or error.get("detail") or error.get("error") or text
     message = said if isinstance(said, str) else orjson.dumps(said).decode()
     code = error.get("code") or error.get("type") or ""
-    param = error.get("param")
+    param, details = error.get("param"), _details(error)
+    marks = [code, error.get("type"), error.get("status"), *(detail.get("reason") for detail in details)]
+    delay = next((_wait_in(f"retry in {detail['retryDelay']}") for detail in details if "retryDelay" in detail), None)
     complaint = Complaint(
-        _shortened(message), f"{message} {code}", str(code), param if isinstance(param, str) else _located(said)
-    )
+        _shortened(message), " ".join(dict.fromkeys([message, *(str(mark) for mark in marks if mark)])), str(code),
+        param if isinstance(param, str) else _located(said), _wait_in(message) if delay is None else delay,
+        written_unread(error, message),
+    )  # fmt: skip
     return _with_what_is_behind(complaint, error.get("metadata"))
+
+
+def _details(error: dict[str, Any]) -> list[dict[str, Any]]:
+    """Google's further words: `RetryInfo`, `ErrorInfo` …"""
+    details = error.get("details")
+    return [detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else []
+
+
+def _wait_in(text: str) -> float | None:
+    """Seconds after which to come back: `Please retry in 2.1s`, `try again in 1m12.5s`, `retry after 7 seconds`.
+
+    >>> _wait_in("Rate limit reached. Please try again in 1m12.5s.")
+    72.5
+    """
+    found = _WAIT.search(text)
+    if found is None:
+        return None
+    return sum(float(number) * _SECONDS[unit.lower()] for number, unit in _TIME.findall(found["wait"]))
 
 
 def _located(said: Any) -> str | None:
@@ -149,7 +217,10 @@ def _with_what_is_behind(complaint: Complaint, metadata: Any) -> Complaint:
         return complaint
     behind = read_complaint(raw.encode(errors="replace"))
     words, text = f"{complaint.words}: {behind.words}", f"{complaint.text} {behind.text}"
-    return Complaint(_shortened(words), text, behind.code or complaint.code, complaint.param or behind.param)
+    return Complaint(
+        _shortened(words), text, behind.code or complaint.code, complaint.param or behind.param,
+        behind.wait if complaint.wait is None else complaint.wait, behind.written,
+    )  # fmt: skip
 
 
 def _shortened(words: str) -> str:
@@ -164,33 +235,46 @@ class SentRequest(NamedTuple):
     endpoint: str
     model: str
     parameters: Collection[str]
+    has_key: bool = True
 
 
 def refusal(status: int, headers: Mapping[str, str], complaint: Complaint, request: SentRequest) -> RewardKitError:
     """The error for a reply that is not an answer."""
     what = f"{request.endpoint} answered {status}: {complaint.words}"
+    wait = retry_after(headers)
+    wait = complaint.wait if wait is None else wait
+    if status in {400, 403, 422} and _FILTERED.search(complaint.text) and not _WRONG_KEY.search(complaint.text):
+        return FilteredError(f"{what}. The provider's filter does not take this prompt: change it, or the filter.")
     stops = _stopping(status, headers, complaint, request, what)
     if stops is not None:
         return stops
-    if status == 429:
-        return RateLimitError(f"{what}. Lower api_params.max_concurrent_requests.", retry_after=retry_after(headers))
+    if status in _TOO_MANY and not _TOO_LARGE.search(complaint.text):
+        return RateLimitError(f"{what}. {_SLOWER}", retry_after=wait)
     if status < 300:
         return ProviderError(f"{what}. The answer is not complete. Check `generation.api_base`, or try again later.")
     if status >= 500 or status in {408, 409, 425}:
-        overloaded = status in {503, 529}
-        return ProviderError(f"{what}. Try again later.", retry_after=retry_after(headers), overloaded=overloaded)
+        return ProviderError(f"{what}. Try again later.", retry_after=wait, overloaded=status in _OVERLOADED)
     return _of_this_request(status, complaint, request, what)
+
+
+_SLOWER = (
+    "Lower `generation.api_params.max_concurrent_requests`, or set `generation.api_params.rate_limit_qps` to the "
+    "requests per second that the endpoint allows, or run again later."
+)
 
 
 def _stopping(
     status: int, headers: Mapping[str, str], complaint: Complaint, request: SentRequest, what: str
 ) -> RewardKitError | None:
     """The error that ends the run, where no request can succeed before a person mends something."""
-    if status == 402 or (status in {400, 403, 429} and _NO_CREDIT.search(complaint.text)):
-        return EndpointError(f"{what}. The account is out of credit: top it up, then run again to go on.")
-    forbidden = status == 403 and not _FLAGGED.search(complaint.text) and not _is_about_logprobs(complaint, request)
-    if status == 401 or forbidden:
-        return AuthError(f"{what}. Check the key: `generation.api_key_env` names the variable that holds it.")
+    if _is_about_money(status, headers, complaint):
+        return EndpointError(
+            f"{what}. The account is out of credit, suspended, or at a limit of spending: mend that at the provider, "
+            "then run again to go on."
+        )
+    forbidden = status == 403 and not _is_about_logprobs(complaint, request)
+    if status == 401 or forbidden or (status == 400 and _WRONG_KEY.search(complaint.text)):
+        return _about_the_key(what, request)
     if status == 407:
         return AuthError(
             f"The proxy on the way to {what}. Give it a login: HTTPS_PROXY=http://user:password@host:port, or unset it."
@@ -205,8 +289,30 @@ def _stopping(
     return None
 
 
+def _is_about_money(status: int, headers: Mapping[str, str], complaint: Complaint) -> bool:
+    if status in {402, 412}:
+        return True
+    if status not in {400, 403, 429}:
+        return False
+    if _NO_CREDIT.search(complaint.text):
+        return True
+    passes = status == 429 and (complaint.wait is not None or retry_after(headers) is not None)
+    return not passes and _MAYBE_NO_CREDIT.search(complaint.text) is not None
+
+
+def _about_the_key(what: str, request: SentRequest) -> AuthError:
+    if request.has_key:
+        return AuthError(
+            f"{what}. Check the key, then run again to go on: `generation.api_key_env` names its variable."
+        )
+    return AuthError(
+        f"{what}. No key was sent: set `generation.api_key_env` to the name of the variable that holds the one for "
+        "this address, then run again to go on."
+    )
+
+
 def _of_this_request(status: int, complaint: Complaint, request: SentRequest, what: str) -> RewardKitError:
-    if status == 413 or _CONTEXT.search(complaint.text):
+    if status in {413, 429} or _CONTEXT.search(complaint.text):
         return ContextLengthError(f"{what}. Shorten the prompt or lower `generation.max_tokens`.")
     choices = complaint.param == "n" or (complaint.param is None and _ABOUT_CHOICES.search(complaint.text))
     if "n" in request.parameters and choices:

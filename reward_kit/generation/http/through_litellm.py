@@ -19,6 +19,7 @@ from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import ConfigError, ProviderError
 from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.http.retry import Timing
+from reward_kit.models import Completion, Failure
 from reward_kit.redaction import remember, sent
 from reward_kit.utils import exact_json
 
@@ -46,6 +47,14 @@ class LiteLLMClient(OpenAICompatibleClient):
             model, api_base="litellm", api_params=params, n_mode=n_mode, timing=timing,
             carrier=_Carrier(model, api_key, params.timeout),
         )  # fmt: skip
+
+    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
+        """As anywhere, but for a refusal of Claude: litellm calls it a filter's work, and Claude's API has none."""
+        if "claude" in self.model:
+            for choice in answer.get("choices") or ():
+                if choice.get("finish_reason") == "content_filter":
+                    choice.setdefault("native_finish_reason", "refusal")
+        return super()._completions(answer, most, latency_ms)
 
 
 class _Carrier:
@@ -124,4 +133,7 @@ def _headers_of(error: Exception) -> Mapping[str, str]:
 def _as_error(error: Exception) -> bytes:
     message = getattr(error, "message", None) or str(error)
     named = {"message": message, "type": type(error).__name__, "param": getattr(error, "param", None)}
+    begins = message.find("{")
+    if begins >= 0 and message.rstrip().endswith("}"):  # litellm puts the provider's own reply behind its words
+        named["metadata"] = {"raw": message[begins:]}
     return exact_json.dumps({"error": named}, default=str)

@@ -50,7 +50,10 @@ def no_verdict(reason: str, metrics: Metrics | None = None) -> EvaluateResult:
 
 
 def no_reply(*metrics: str) -> EvaluateResult:
-    """No verdict, with these metrics of the reward, because the last message is not the assistant's."""
+    """No verdict, with these metrics of the reward, because the last message is not the assistant's.
+
+    An assistant's message without a text is an answer, and a wrong one; here nobody has answered.
+    """
     reason = (
         "The last message is not the assistant's, so there is no answer to judge. Append the answer to the messages."
     )

@@ -87,31 +87,6 @@ async def test_tool_calls_and_reasoning_are_read() -> None:
     assert (entry.message.tool_calls[0].id, entry.message.tool_calls[0].function.arguments) == ("c1", '{"a":1}')
 
 
-@pytest.mark.parametrize("message", [{"content": None}, {}, {"content": None, "tool_calls": []}, {"refusal": None}])
-@pytest.mark.parametrize("reason", ["stop", "length"])
-async def test_an_answer_of_nothing_is_no_answer(message: dict[str, Any], reason: str) -> None:
-    thought = message | {"reasoning_content": "hm"}
-    async with (
-        loopback(scripted(says_message(thought, reason), says_message(message, reason))) as endpoint,
-        client_of(endpoint.api_base, max_retries=0) as client,
-    ):
-        for _ in range(2):
-            (entry,) = await ask(client)
-            assert isinstance(entry, Failure)
-            kind = ("GenerationError", False) if reason == "length" else ("ProviderError", True)
-            assert (entry.type, entry.retryable) == kind
-
-
-async def test_of_several_choices_only_those_that_say_nothing_are_asked_for_again() -> None:
-    both = {"choices": [{"message": {"content": None}}, {"message": {"content": "two"}}]}
-    async with (
-        loopback(scripted(Says(200, both), answer("one"))) as endpoint,
-        client_of(endpoint.api_base) as client,
-    ):
-        entries = await ask(client, 0, 1)
-    assert [entry.message.content for entry in entries if isinstance(entry, Completion)] == ["two", "one"]
-
-
 async def test_usage_is_read_with_its_details() -> None:
     reply = answer(
         "yes",
@@ -377,9 +352,6 @@ PASSING: dict[str, Says | Misbehave] = {
     "truncated JSON": Says(200, b'{"choices": [{"mess'),
     "not an object": Says(200, b"[]"),
     "HTML with 200": Says(200, b"<html>Welcome</html>", {"Content-Type": "text/html"}),
-    "no choices": Says(200, {"choices": []}),
-    "no message": Says(200, {"choices": [{"finish_reason": "stop"}]}),
-    "malformed tool call": says_message({"content": None, "tool_calls": [{"function": {"arguments": "{}"}}]}),
     "an error in place of choices": Says(200, {"error": {"code": 503, "message": "upstream"}}),
     "a broken choice": Says(200, {"choices": [{"message": {"content": "ye"}, "error": {"message": "upstream died"}}]}),
     "a reset": _reset,
@@ -394,13 +366,13 @@ async def test_a_failure_that_passes_costs_only_a_retry(kind: str) -> None:
     assert len(endpoint.requests) == 2
 
 
-@pytest.mark.parametrize("kind", PASSING)
+@pytest.mark.parametrize("kind", [kind for kind in PASSING if kind != "429"])
 async def test_a_failure_that_stays_is_a_value_after_the_last_retry(kind: str) -> None:
     async with loopback(scripted(PASSING[kind])) as endpoint, client_of(endpoint.api_base, max_retries=2) as client:
         failed = failure(await ask(client))
     assert len(endpoint.requests) == 3
     assert failed.stage == "generate"
-    assert failed.type == ("RateLimitError" if kind == "429" else "ProviderError")
+    assert failed.type == "ProviderError"
     assert failed.retryable
 
 
@@ -445,15 +417,6 @@ async def test_what_the_endpoint_asks_to_wait_is_waited(status: int, headers: di
     assert time.slept == [wait + 0.5]
 
 
-async def test_a_wait_that_was_asked_for_holds_back_the_whole_client() -> None:
-    time = FakeTime()
-    replies = scripted(complains(429, headers={"Retry-After": "30"}), answer())
-    async with loopback(replies) as endpoint, client_of(endpoint.api_base, time=time, max_retries=0) as client:
-        assert failure(await ask(client)).type == "RateLimitError"
-        assert texts(await ask(client)) == ["yes"]
-    assert time.slept == [30.0]
-
-
 async def test_load_complaints_lower_the_limit_and_answers_raise_it() -> None:
     struggling = True
 
@@ -462,7 +425,7 @@ async def test_load_complaints_lower_the_limit_and_answers_raise_it() -> None:
 
     async with (
         loopback(react) as endpoint,
-        client_of(endpoint.api_base, max_concurrent_requests=8, max_retries=0) as client,
+        client_of(endpoint.api_base, max_concurrent_requests=8, max_wait=0) as client,
     ):
         await asyncio.gather(*(ask(client) for _ in range(8)))
         assert client.limit == 5  # one cut for the whole burst, not eight
@@ -540,7 +503,7 @@ async def test_a_prompt_flagged_by_moderation_fails_alone() -> None:
         loopback(scripted(complains(403, "Your input was flagged"))) as endpoint,
         client_of(endpoint.api_base) as client,
     ):
-        assert failure(await ask(client)).type == "BadRequestError"
+        assert failure(await ask(client)).type == "FilteredError"
 
 
 async def test_the_key_is_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None:

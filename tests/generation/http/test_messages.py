@@ -21,7 +21,7 @@ from reward_kit.generation.presets import PRESETS
 from reward_kit.generation.prices import cost_of, price_of
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, Failure, FunctionCall, Message
 from tests.generation.anthropic_endpoint import error, message, strict, text, tool_use
-from tests.generation.loopback import FakeTime, Loopback, Reaction, Says, loopback, scripted
+from tests.generation.loopback import FakeTime, Loopback, Reaction, loopback, scripted
 
 ADD = {
     "type": "function",
@@ -264,29 +264,6 @@ async def test_a_part_that_cannot_be_sent_fails_its_prompt_only() -> None:
 # ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("stop", "finished"),
-    [
-        ("end_turn", "stop"), ("stop_sequence", "stop"), ("max_tokens", "length"), ("tool_use", "tool_calls"),
-        ("refusal", "content_filter"), ("model_context_window_exceeded", "length"), ("pause_turn", "pause_turn"),
-    ],
-)  # fmt: skip
-async def test_why_an_answer_ended_is_said_in_the_words_of_chat_completions(stop: str, finished: str) -> None:
-    async with asked(always(stop=stop)) as (_, client):
-        assert (await one(client)).finish_reason == finished
-
-
-async def test_an_answer_without_a_word_is_an_answer_unless_it_was_cut_off() -> None:
-    said = [message(stop="refusal"), message(stop="end_turn"), message(stop="max_tokens")]
-    async with asked(scripted(*said)) as (server, client):
-        refused, silent = await one(client), await one(client)
-        (cut,) = await ask(client)
-    assert (refused.message.content, refused.finish_reason) == ("", "content_filter")
-    assert (silent.message.content, silent.finish_reason) == ("", "stop")
-    assert isinstance(cut, Failure) and "Raise max_tokens" in cut.message
-    assert len(server.requests) == 3
-
-
 async def test_tokens_of_the_cache_are_counted_and_priced() -> None:
     counts = {"input_tokens": 100, "output_tokens": 10}
     told = {"cache_read_input_tokens": 1000, "cache_creation_input_tokens": 200}
@@ -340,13 +317,6 @@ async def test_a_prompt_that_is_too_long_fails_alone() -> None:
         (entry,) = await ask(client)
         assert isinstance(entry, Failure) and entry.type == "ContextLengthError"
         await one(client)
-
-
-@pytest.mark.parametrize("said", [{}, {"content": "text"}, {"content": [1]}, {"content": [{"type": "tool_use"}]}])
-async def test_what_is_no_answer_is_asked_for_again(said: dict[str, Any]) -> None:
-    async with asked(scripted(Says(200, said), message(text()))) as (server, client):
-        assert (await one(client)).text == "yes"
-    assert len(server.requests) == 2
 
 
 # ── in its layers ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
@@ -10,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.errors import RewardKitError
+from reward_kit.errors import RateLimitError, RewardKitError
 from reward_kit.generation.http.refusals import SentRequest, error_in_answer, read_complaint, refusal
-from reward_kit.redaction import remember
+from reward_kit.generation.presets import PRESETS
+from reward_kit.redaction import mask, remember
+from tests.generation.http.refused_replies import REPLIES, Recorded
 
 BODY = ("model", "messages", "temperature", "max_tokens", "top_k", "seed", "tools", "n")
 
@@ -42,6 +45,50 @@ def error_for(status: int, body: Any) -> RewardKitError:
 )
 def test_the_words_of_endpoints(status: int, body: Any, kind: str) -> None:
     assert type(error_for(status, body)).__name__ == kind
+
+
+KINDS = {
+    "wait": "RateLimitError", "stop: key": "AuthError", "stop": "EndpointError", "length": "ContextLengthError",
+    "filtered": "FilteredError", "again": "ProviderError", "item": "BadRequestError",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: f"{reply.preset}-{reply.status}-{reply.consequence}")
+def test_what_providers_were_seen_to_say(reply: Recorded) -> None:
+    complaint = read_complaint(orjson.dumps(reply.body))
+    assert (complaint.written is not None) == (reply.consequence == "answer")
+    assert complaint.wait == (None if reply.wait is None else pytest.approx(reply.wait))
+    if reply.consequence != "answer":
+        error = refusal(reply.status, reply.headers, complaint, SentRequest("http://h/v1", "m", BODY))
+        assert type(error).__name__ == KINDS[reply.consequence], error
+        if reply.consequence == "wait" and (reply.wait or reply.headers):
+            assert isinstance(error, RateLimitError) and error.retry_after == (complaint.wait or 7.0)
+
+
+def test_every_preset_has_its_replies_each_with_a_source_and_a_date() -> None:
+    assert {reply.preset for reply in REPLIES} == PRESETS.keys()
+    assert all(re.search(r"20\d\d", reply.source) for reply in REPLIES)
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("Please try again in 6m0s.", 360.0), ("try again in 20ms", 0.02), ("Please retry in 2.1s", 2.1),
+        ("retry after 7 seconds", 7.0), ("Try again in 30 seconds.", 30.0), ("try again in 1h2m3s", 3723.0),
+        ("Please wait 5 s and try again", 5.0), ("try again in 2 minutes", 120.0), ("Please try again later.", None),
+        ("wait before trying again", None), ("Limit 30000, Used 5 s", None), ("try again in 3 attempts", None),
+    ],
+)  # fmt: skip
+def test_the_time_to_come_back_is_read_from_the_words(words: str, seconds: float | None) -> None:
+    assert read_complaint(orjson.dumps({"error": {"message": words}})).wait == seconds
+
+
+@pytest.mark.parametrize("has_key", [True, False])
+def test_a_wrong_key_and_none_at_all_are_told_apart(has_key: bool) -> None:
+    sent = SentRequest("http://h/v1", "m", (), has_key)
+    said = str(refusal(401, {}, read_complaint(b'{"error": {"message": "Unauthorized"}}'), sent))
+    assert ("No key was sent" in said) != has_key
+    assert mask(said) == said and "`generation.api_key_env`" in said
 
 
 @given(st.integers(300, 599), st.binary(max_size=60))

@@ -10,7 +10,6 @@ from typing import Any
 
 from reward_kit.agent.mcp.vector.playback import PlaybackPolicyBase, playback_file
 from reward_kit.agent.mcp.vector.types import MCPToolCall
-from reward_kit.auth import get_fireworks_api_base
 from reward_kit.config_models import ModelConfig, Sampling
 from reward_kit.errors import GenerationError
 from reward_kit.generation.client import ModelClient
@@ -173,8 +172,8 @@ class FireworksPolicy(LLMBasePolicy):
         if self._client is not None:
             return self._client
         if self._made is None:
-            base = self._base_url or f"{get_fireworks_api_base()}/inference/v1"
-            self._made = make_client(ModelConfig(model_name=self.model_id, api_base=base))
+            name = self.model_id if self._base_url else f"fireworks/{self.model_id}"
+            self._made = make_client(ModelConfig(model_name=name, api_base=self._base_url))
         return self._made
 
     async def _make_llm_call(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[str, Any]:
