@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -90,7 +91,7 @@ def test_a_forked_child_gets_a_loop_of_its_own() -> None:
     assert in_a_child(work) == "True, reward-kit loop"
 
 
-STOPS = {
+STOPS: dict[str, Callable[[asyncio.AbstractEventLoop], object]] = {
     "at once": lambda loop: loop.stop(),
     "soon": lambda loop: loop.call_soon(loop.stop),
     "later": lambda loop: loop.call_later(0.01, loop.stop),

@@ -465,7 +465,7 @@ class _Sandbox:
 
     def _helper_says(self, helper: Helper, layers: Layers) -> None:
         def say() -> None:
-            said = helper.said()
+            said = helper.next_word()
             if "programs" in said:
                 self._written = written(layers)
             elif self._meanwhile and not said.get("refused"):

@@ -423,10 +423,10 @@ class Helper:
             arguments = [sys.executable, "-I", "-S", "-c", _START, str(theirs.fileno())]
             os.posix_spawn(sys.executable, arguments, {"PATH": os.defpath}, setsigdef=IGNORED_BY_PYTHON)
         self.descriptor = os.dup(self._ours.fileno())
-        """Where there is something to read when `said` will find something."""
+        """Where there is something to read when `next_word` will find something."""
         send(self._ours, {"first": first, **vars(plan)})
 
-    def said(self) -> dict[str, Any]:
+    def next_word(self) -> dict[str, Any]:
         """`programs` when it is ready; `refused` when it is over: what a check must not use, or did; else `failed`."""
         while self._inbox.receive():
             for message, _ in self._inbox.messages():
