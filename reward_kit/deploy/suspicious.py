@@ -21,7 +21,8 @@ _CREDENTIAL_FILES = (
     "secrets.yaml", "secrets.yml", "secrets.json", "secrets.toml", "*.tfstate", "*.tfvars", "*.ovpn",
     "*[-_]key.json", "*[-_]keys.json", "*credentials*.json", "token", "token.txt", "token.json",
     "*[-_]token.txt", "*[-_]token", "key.txt", "*[-_]key.txt", "*api[-_]keys.txt", "apikey*.txt", "password.txt",
-    "passwords.txt", "passwd", "*[-_]password.txt", "secret.txt", "*.secret", ".s3cfg", ".boto", ".vault-token", "*.gpg",
+    "passwords.txt", "passwd", "*[-_]password.txt", "secret.txt", "*.secret", ".s3cfg", ".boto", ".vault-token",
+    "*.gpg",
 )  # fmt: skip
 _CREDENTIAL_FOLDERS = frozenset({".aws", ".azure", ".gcloud", ".ssh", ".gnupg", ".kube", ".docker", ".fireworks"})
 _LITTER = frozenset(
