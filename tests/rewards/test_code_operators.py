@@ -101,7 +101,7 @@ def judged(code: str, given: dict[str, Any], language: str = "python", timeout: 
     return deepcoder_code_reward(messages=[message], language=language, timeout=timeout, max_memory_mb=256, **given)
 
 
-def named(all_of_them: list[Operator]) -> Any:
+def named(all_of_them: list[Operator]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("operator", all_of_them, ids=lambda each: f"{each.kind}: {each.name}")
 
 
@@ -162,7 +162,7 @@ PROGRAMS = {
 }
 
 
-def programs(harmless: bool) -> Any:
+def programs(harmless: bool) -> pytest.MarkDecorator:
     each = [(language, operator) for language, both in PROGRAMS.items() for operator in both[harmless]]
     return pytest.mark.parametrize(
         ("language", "operator"), each, ids=[f"{language}: {operator.name}" for language, operator in each]

@@ -22,6 +22,9 @@ def a_zygote() -> None:
 
 KEEPING = {
     "a list of the module": "seen = []\ndef f(x):\n    seen.append(x)\n    return len(seen)",
+    "a table that is changed": "N = {}\ndef f(x):\n    N[len(N)] = x\n    return len(N)",
+    "a table by another name": "N = [0]\ndef f(x):\n    n = N\n    n[0] += 1\n    return n[0]",
+    "a table that is handed on": "N = [0]\ndef f(x):\n    for n in (N,): n[0] += 1\n    return N[0]",
     "a default": "def f(x, seen=[]):\n    seen.append(x)\n    return len(seen)",
     "a default of a lambda": "f = lambda x, seen=[]: seen.append(x) or len(seen)",
     "a global": "n = 0\ndef f(x):\n    global n\n    n += 1\n    return n",
@@ -80,6 +83,8 @@ FREE = {
         "from functools import lru_cache\ndef f(n):\n    @lru_cache(None)\n"
         "    def g(k): return 1 if k < 2 else g(k - 1) + g(k - 2)\n    return g(n)"
     ),
+    "tables": "ROMAN = {'I': 1, 'V': 5}\nSTEPS = [(0, 1), (1, 0)]\ndef f(s): return [ROMAN[c] for c in s for "
+    "dx, dy in STEPS if c in ROMAN]",
     "a guarded main": "def f(x): return x\nif __name__ == '__main__':\n    seen = []\n    print(f(input()))",
 }
 
@@ -118,6 +123,14 @@ def test_each_call_finds_the_code_as_it_was_loaded(name: str) -> None:
     result = fractional_code_reward(messages=answer(code), ground_truth=tests, function_to_call="f")
     if "No module named 'numpy'" in (result.reason or ""):
         pytest.skip("the interpreter in the sandbox has no numpy")
+    assert result.score == 1.0, result.reason
+
+
+@pytest.mark.usefixtures("a_zygote")
+@pytest.mark.parametrize("name", ["a global", "a file", "a cache"])
+@pytest.mark.parametrize("tests", [["assert f(0) == 1"] * 3, ["assert f(0) == 1 and [f(n) for n in (1, 2)]"] * 3])
+def test_each_assert_of_a_list_finds_the_code_as_it_was_loaded(name: str, tests: list[str]) -> None:
+    result = fractional_code_reward(messages=answer(KEEPING[name]), ground_truth=tests)
     assert result.score == 1.0, result.reason
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "ends_itself",
     "modules_in",
     "names_tested",
+    "stand_alone",
     "take_apart",
 ]
 
@@ -103,6 +104,12 @@ def names_tested(tests: tuple[str, ...]) -> tuple[str, ...]:
             case ast.ImportFrom(names=aliases):
                 called |= {alias.name for alias in aliases}
     return tuple(sorted(called - bound - _GIVEN))
+
+
+@functools.lru_cache(maxsize=256)
+def stand_alone(tests: tuple[str, ...]) -> bool:
+    """Whether each test is nothing but asserts, so that none needs what another has made."""
+    return all(parses(test) and all(isinstance(node, ast.Assert) for node in ast.parse(test).body) for test in tests)
 
 
 def ends_itself(tests: tuple[str, ...]) -> bool:

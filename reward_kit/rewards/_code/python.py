@@ -26,6 +26,7 @@ from reward_kit.rewards._code.programs import (
     built_in_tested,
     ends_itself,
     modules_in,
+    stand_alone,
     take_apart,
 )
 from reward_kit.rewards._code.results import CaseResult, of_call, shown
@@ -226,6 +227,19 @@ async def _programs(python: IsolatedPython, code: str, tests: ProgramTests, opti
     if tests.entry_point:
         code, entry_point = _reachable(code, tests.entry_point)
         tests = replace(tests, entry_point=entry_point)
+    together = len(tests.tests) == 1 or bool(tests.setup) or not stand_alone(tests.tests)
+    if together or not may_keep_state(code, program=False):
+        return await _program(python, code, tests, options)
+    results: list[CaseResult] = []
+    for each in tests.tests:
+        results += await _program(python, code, replace(tests, tests=(each,)), options)
+        if options.stop_early and not results[-1].passed:
+            break
+    return results
+
+
+async def _program(python: IsolatedPython, code: str, tests: ProgramTests, options: Options) -> list[CaseResult]:
+    """Tests that share a process, as they would in a file."""
     taken = take_apart(tests.tests, tests.entry_point)
     if taken is not None:
         results = await _checks(python, code, *taken, options)

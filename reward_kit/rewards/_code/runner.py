@@ -149,10 +149,10 @@ def _or_its_doing(
     with _alone.get():
         try:
             return work()
-        except SandboxError as error:
-            if not (error.retryable and _control_passes(options, where, spoken)):
+        except SandboxError as again:
+            if not _control_passes(options, where, spoken):
                 raise
-            return broke(error)
+            return broke(again)
 
 
 def _control_passes(options: Options, where: Where, spoken: str) -> bool:

@@ -34,6 +34,10 @@ _OF_STREAMS = frozenset({"buffer", "flush", "read", "readline", "readlines", "wr
 _DUNDERS = frozenset({"__name__", "__init__"})
 _PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "dataclass", "total_ordering"})
 _MAKING_CONSTANTS = frozenset({"float", "int", "namedtuple", "tuple", "frozenset"})
+_LOOKING = frozenset(
+    "all any dict enumerate len list max min range reversed set sorted sum tuple zip".split()  # noqa: SIM905 - shorter
+)
+_LOOKING_METHODS = frozenset({"count", "get", "index", "items", "join", "keys", "values"})
 _LONGEST = 50_000
 """Characters of a source that is looked at: to look at more would cost more than it saves."""
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -52,7 +56,7 @@ def may_keep_state(code: str, *, program: bool) -> bool:
         return True
     if any(map(source.reaches_out, source.nodes)) or source.hands_modules_about():
         return True
-    return not program and (any(map(_lasts, _of_module(tree.body))) or source.keeps())
+    return not program and (any(map(source.lasts, _of_module(tree.body))) or source.keeps())
 
 
 class _Source:
@@ -64,6 +68,30 @@ class _Source:
         self.imported = {alias.asname or alias.name.partition(".")[0] for each in imports for alias in each.names}
         defined = [each for each in _of_module(tree.body) if isinstance(each, (*_FUNCTIONS[:2], ast.ClassDef))]
         self.defined = {each.name for each in defined}
+        self.tables = self._tables(tree)
+
+    def _tables(self, tree: ast.Module) -> set[str]:
+        """Names of lists, sets and dicts of constants that the code only reads."""
+        found: set[str] = set()
+        for each in tree.body:
+            match each:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_table(value):
+                    found.add(name)
+        read: set[int] = set()
+        for node in self.nodes:
+            read |= {id(each) for each in _read_in(node)}
+        changed = {
+            each.id for each in self.nodes
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and id(each) not in read
+        }  # fmt: skip
+        return found - changed
+
+    def lasts(self, node: ast.stmt) -> bool:
+        """Whether a statement of a module may make something that its functions can change."""
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in self.tables:
+                return False
+        return _lasts(node)
 
     def reaches_out(self, node: ast.AST) -> bool:  # noqa: PLR0911 - one per kind
         """Whether a part of the source may leave something in the interpreter, or outside of it."""
@@ -116,6 +144,32 @@ class _Source:
         hinted = {id(each) for hint in hints for part in hint for each in ast.walk(part)}
         used = [node for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
         return any(node.id == "type" or (node.id in self.defined and id(node) not in called | hinted) for node in used)
+
+
+def _is_table(value: ast.expr) -> bool:
+    """Whether a value is a list, a set or a dict of constants."""
+    match value:
+        case ast.List(elts=items) | ast.Set(elts=items):
+            return all(map(_is_constant, items))
+        case ast.Dict(keys=keys, values=values):
+            return all(key is not None and _is_constant(key) for key in keys) and all(map(_is_constant, values))
+    return False
+
+
+def _read_in(node: ast.AST) -> list[ast.expr]:
+    """The parts of an expression or a statement that it does nothing with but look at what they hold."""
+    match node:
+        case ast.Subscript(value=value, ctx=ast.Load()):
+            return [value]
+        case ast.Compare(left=left, comparators=comparators):
+            return [left, *comparators]
+        case ast.For(iter=value) | ast.comprehension(iter=value):
+            return [value]
+        case ast.Call(func=ast.Name(id=name), args=arguments) if name in _LOOKING:
+            return arguments
+        case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in _LOOKING_METHODS:
+            return [value]
+    return []
 
 
 def _is_reaching(name: str) -> bool:

@@ -164,7 +164,7 @@ def _write_fraction(value: Any, depth: int, how: int) -> object:
     return {"fraction": _items([value.numerator, value.denominator], depth, how)}
 
 
-_Write = Callable[[Any, int, bool], object]
+_Write = Callable[[Any, int, int], object]
 _WRITERS: tuple[tuple[type | tuple[type, ...], _Write], ...] = (
     (int, _write_int),
     (str, lambda value, *_: str.__str__(value)),

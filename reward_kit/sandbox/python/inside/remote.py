@@ -433,6 +433,7 @@ class Link:
                 known = CodesExit
             elif not issubclass(known, Exception) or "Exception" not in names:
                 break
+            error: BaseException
             try:
                 error = known(*arguments)
             except Exception:  # noqa: BLE001 - one that wants other arguments; its text is what counts
