@@ -37,6 +37,9 @@ _LONGEST_MESSAGE = 2_000
 Approval: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[str | None]]
 """Asked before each call, with the tool's name and the arguments: None lets it run, a text refuses it and says why."""
 
+Keep: TypeAlias = Callable[[Any, float, bool], Awaitable[None]]
+"""Keeps what a world notes in the middle of a turn, what it cost so far, and whether that is the most it may have."""
+
 _Call: TypeAlias = ChatCompletionMessageToolCall
 
 
@@ -59,11 +62,13 @@ class ToolRunner:
         self.played_again: Sequence[Message] = ()
         """While recorded steps are played again: all that came back in this turn."""
         self.noted: Any = None
-        """While recorded steps are played again: what the world noted of this turn."""
+        """What the world noted of this turn when it was played before, to its end or until it was cut off."""
         self.is_played_again = False
         """Whether this turn is on disk already: then nobody is asked, or paid, again."""
         self.conversation: Sequence[Message] = ()
         """All that was said so far, what the model has just said included."""
+        self.keep: Keep | None = None
+        """Keeps on disk what is noted in the middle of a turn, where there is a journal."""
         self.approve = approve
 
     @property
@@ -77,6 +82,14 @@ class ToolRunner:
         self.is_played_again, self.noted = recorded is not None, noted
         self.played_again = recorded or ()
         self.recorded = {m.tool_call_id: m for m in recorded if m.tool_call_id is not None} if recorded else {}
+
+    async def note(self, noted: Any, cost: float = 0.0, *, cost_is_at_most: bool = False) -> None:
+        """Have on disk what happened in this turn so far, and what it cost, before the turn goes on.
+
+        Plain data, as `Answer.noted`. If the turn is cut off, `noted` holds it when it is begun again.
+        """
+        if self.keep is not None:
+            await self.keep(noted, cost, cost_is_at_most)
 
     async def run(self, tools: Sequence[Tool], message: Message) -> list[Message]:
         """One tool message for each call, in their order."""

@@ -30,6 +30,7 @@ from reward_kit.agent.recorded import (
     answer_from,
     completion_from,
     difference,
+    is_whole,
     messages_from,
     recording_of_rollout,
     reply_fields,
@@ -177,6 +178,10 @@ class _Episode:
         self.so_far: list[RecordedTurn] = []
         """The turns that this attempt has made or played again."""
         self._opening: dict[str, Any] | None = None
+        self._cut_off: Mapping[str, Any] = {}
+        """What is on disk of the present turn of the world, where that was cut off before."""
+        self._counted = 0.0
+        """What of the cost of the present turn is counted already."""
 
     async def run(self) -> Rollout:
         """Play to the end."""
@@ -211,7 +216,7 @@ class _Episode:
             self._transcript.reply(completion, turn.reply.get("tools"))
             self._transcript.seconds_before += completion.latency_ms / 1000 + (turn.answer or {}).get("seconds", 0.0)
             self.so_far.append(turn)
-            if restored and turn.answer is not None:
+            if restored and is_whole(turn.answer):
                 ended = self._take(completion.message, turn.answer)
             else:
                 ended = await self._answered(world, completion, turn.answer)
@@ -222,18 +227,17 @@ class _Episode:
     async def _opened(self, world: World) -> tuple[bool, Ended | None]:
         """Have the world begin. Whether a snapshot put it where it was, and how the episode ended, where it had."""
         config, runner, known = self._setting.config, world.runner, self._recorded.opening
-        before = None if known is None else messages_from(known)
         runner.conversation = self._transcript.conversation
-        runner.begin_turn(before, None if known is None else known.get("noted"))
+        before = self._begin_turn(world, known)
         opening = as_answer(await ask_world(config, "start", world.start))
         state = self._last_snapshot()
         if state is not None:
             await ask_world(config, "restore", world.restore, base64.b64decode(state))
-        if known is None:
-            self._paid.count_answer(opening)
+        if before is None or known is None:
+            opening = self._paid_for(opening)
             await self._keep_opening(world, opening)
         else:
-            how = None if state is not None else difference(opening, known, before or (), is_opening=True)
+            how = None if state is not None else difference(opening, known, before, is_opening=True)
             if how is not None:
                 raise self._differs(how)
             self._opening, opening = known, replace(answer_from(known)[0], done=opening.done)
@@ -252,7 +256,7 @@ class _Episode:
         """The last state of the world that is on disk, where it can be put there without playing its turns again."""
         if self._durability != "snapshot":
             return None
-        answered = [turn.answer for turn in self._recorded.turns if turn.answer is not None]
+        answered = [turn.answer for turn in self._recorded.turns if is_whole(turn.answer)]
         last = answered[-1] if answered else self._recorded.opening
         return None if last is None else last.get("snapshot")
 
@@ -301,7 +305,7 @@ class _Episode:
             tools=self._tools or self._sample.tools,
             sample_id=self._sample.id,
         )
-        self._paid.count(outcome)
+        self._paid.count(outcome, len(self._transcript.steps))
         if isinstance(outcome, Failure):
             return outcome
         turn, message = len(self._transcript.steps), outcome.message
@@ -331,21 +335,56 @@ class _Episode:
     ) -> Ended | None:
         """Have the world answer what the model said; where the answer is `recorded`, it must be the same."""
         setting, runner = self._setting, world.runner
-        before = None if recorded is None else messages_from(recorded)
-        runner.begin_turn(before, None if recorded is None else recorded.get("noted"))
+        before = self._begin_turn(world, recorded)
         asked = time.monotonic()
-        answer = as_answer(await ask_world(setting.config, "answer", world.answer, completion.message))
-        self._paid.count_answer(answer)
+        answer = self._paid_for(as_answer(await ask_world(setting.config, "answer", world.answer, completion.message)))
         setting.watch.turns += 1
         setting.watch.tool_calls += len(runner.uses)
         setting.watch.tool_errors += sum(use.error is not None for use in runner.uses)
-        if recorded is not None:
-            if (how := difference(answer, recorded, before or ())) is not None:
+        if before is not None and recorded is not None:
+            if (how := difference(answer, recorded, before)) is not None:
                 raise self._differs(how)
             return self._take(completion.message, {**recorded, "done": answer.done})
         self._transcript.answer(answer, runner.uses)
         await self._keep_answer(world, answer, time.monotonic() - asked)
         return setting.limits.end_of(completion.message, answer)
+
+    def _begin_turn(self, world: World, recorded: Mapping[str, Any] | None) -> list[Message] | None:
+        """Tell the world's runner what is on disk of its turn; the messages that must come back, where it is whole."""
+        before = messages_from(recorded) if is_whole(recorded) else None
+        self._cut_off, self._counted = (recorded or {}) if before is None else {}, 0.0
+        world.runner.begin_turn(before, None if recorded is None else recorded.get("noted"))
+        world.runner.keep = None if before is not None else self._keep_note
+        return before
+
+    def _paid_for(self, answer: Answer) -> Answer:
+        """The answer with the cost of all its turn; what is not counted yet is."""
+        self._paid.count_money(answer.cost - self._counted, at_most=answer.cost_is_at_most)
+        before = self._cut_off
+        cost, at_most = before.get("cost", 0.0), before.get("cost_is_at_most", False)
+        return replace(answer, cost=answer.cost + cost, cost_is_at_most=answer.cost_is_at_most or at_most)
+
+    async def _keep_note(self, noted: Any, cost: float, at_most: bool) -> None:
+        """Have on disk what happened in a turn of the world that is not over."""
+        self._paid.count_money(cost - self._counted, at_most=at_most)
+        self._counted = cost
+        before = self._cut_off
+        so_far = Answer(
+            noted=noted, cost=cost + before.get("cost", 0.0),
+            cost_is_at_most=at_most or before.get("cost_is_at_most", False),
+        )  # fmt: skip
+        fields = answer_fields(so_far, ()) | {"cut_off": True}
+        journal = self._setting.journal
+        if self.so_far:
+            self.so_far[-1] = self.so_far[-1]._replace(answer=fields)
+            if journal is not None:
+                journal.put_answer(self._sample.id, self._draw, self._number, fields)
+        else:
+            self._opening = fields
+            if journal is not None:
+                journal.put_opening(self._sample.id, self._draw, fields | {"sample": content_digest(self._sample)})
+        if journal is not None:
+            await journal.on_disk()
 
     async def _keep_answer(self, world: World, answer: Answer, seconds: float) -> None:
         fields = (

@@ -130,6 +130,7 @@ class HostedWorld:
         if has_user:
             self.world.take_user(_UserOfParent(self._ask_parent))
         self.world.runner.begin_turn(*on_record)
+        self.world.runner.keep = self._keep
         return _plain(await finished(self.world.start()))
 
     async def _answer(
@@ -139,6 +140,7 @@ class HostedWorld:
         self.world._attached = (*self._attached, Attached([self._of_parent(**tool) for tool in attached]))
         self.world.runner = runner = ToolRunner(self._approval if needs_approval else None)
         runner.begin_turn(*on_record)
+        runner.keep = self._keep
         answer = _plain(await finished(self.world.answer(message)))
         return answer, runner.uses
 
@@ -163,6 +165,10 @@ class HostedWorld:
         await self.world.close_all()
 
     # ── what is asked of the parent ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _keep(self, noted: Any, cost: float, at_most: bool) -> None:
+        """Keep what the world notes in the middle of a turn."""
+        await self._ask_parent("note", "", {"noted": noted, "cost": cost, "cost_is_at_most": at_most})
 
     async def _approval(self, name: str, arguments: dict[str, Any]) -> str | None:
         """Whether a call may run."""

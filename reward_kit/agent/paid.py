@@ -25,6 +25,8 @@ class Paid:
         """Nothing was paid yet."""
         self._price = price
         self._used: list[Usage] = []
+        self._turns = 0
+        """The turns of the model that are counted."""
         self.cost: float | None = 0.0
 
     @property
@@ -44,14 +46,18 @@ class Paid:
             self.cost = failed.cost
         elif recorded.opening is not None:
             self.count_answer(answer_from(recorded.opening)[0])
+        self._turns = shared + max(0, told)
         for turn in recorded.turns[max(0, told) :]:
-            self.count(completion_from(turn.reply))
+            self.count(completion_from(turn.reply), self._turns)
             if turn.answer is not None:
                 self.count_answer(answer_from(turn.answer)[0])
 
-    def count(self, outcome: Completion | Failure) -> None:
-        """What the model said, or why it said nothing."""
+    def count(self, outcome: Completion | Failure, turn: int) -> None:
+        """What the model said in a turn of the episode, or why it said nothing."""
+        known, self._turns = turn < self._turns, max(self._turns, turn + isinstance(outcome, Completion))
         if isinstance(outcome, Completion) and outcome.cached:  # paid for before, perhaps by an entry that was killed
+            if known:
+                return  # it was counted then
             self._used += [] if outcome.usage is None else [outcome.usage]
             return
         used = used_by(outcome)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from reward_kit.agent.environment import Answer
 from reward_kit.models import Completion, Message, Rollout, Step, Tokens, ToolUse
@@ -15,6 +15,7 @@ __all__ = [
     "answer_from",
     "completion_from",
     "difference",
+    "is_whole",
     "message_from",
     "messages_from",
     "recording_of_rollout",
@@ -55,6 +56,11 @@ def answer_from(fields: Mapping[str, Any]) -> tuple[Answer, list[ToolUse]]:
         fields.get("cost", 0.0), fields.get("cost_is_at_most", False), fields.get("noted"),
     )  # fmt: skip
     return answer, uses
+
+
+def is_whole(fields: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]:
+    """Whether the journal holds what came back from the world, and not only what it noted before it was cut off."""
+    return fields is not None and not fields.get("cut_off")
 
 
 def messages_from(fields: Mapping[str, Any]) -> list[Message]:

@@ -82,7 +82,7 @@ def _step_rows(episode: JudgedEpisode, credit: Sequence[StepCredit], with_tokens
         offered = offered if step.tools is None else step.tools
         yield {
             "prompt": [*episode.prompt, *_as_sent(episode.turns[: step.turn])],
-            "completion": [_said(episode.turns[step.turn])],
+            "completion": [_shared(episode.turns[step.turn])],
             **({} if offered is None else {"tools": offered}),
             **_whose(episode),
             **own._asdict(),
@@ -104,7 +104,7 @@ def _episode_row(episode: JudgedEpisode, credit: Sequence[StepCredit], with_toke
     ]
     if with_tokens:
         steps = [row | {"tokens": step.tokens} for row, step in zip(steps, episode.steps, strict=True)]
-    yield {"prompt": episode.prompt, "completion": [*map(_said, episode.turns)], **_whose(episode), "steps": steps}
+    yield {"prompt": episode.prompt, "completion": [*map(_shared, episode.turns)], **_whose(episode), "steps": steps}
 
 
 def _whose(episode: JudgedEpisode) -> Row:
@@ -121,9 +121,9 @@ def _whose(episode: JudgedEpisode) -> Row:
 
 def _as_sent(turns: Turns) -> Turns:
     """Turns as the model saw them: what it thought before an earlier answer is there where that was sent back to it."""
-    return [_said(turn, () if turn.get("sent_back") else ("reasoning_content",)) for turn in turns]
+    return [_shared(turn, () if turn.get("sent_back") else ("reasoning_content",)) for turn in turns]
 
 
-def _said(turn: dict[str, Any], but: Sequence[str] = ()) -> dict[str, Any]:
+def _shared(turn: dict[str, Any], but: Sequence[str] = ()) -> dict[str, Any]:
     """A turn without what is only for the endpoint, and `but` for some fields."""
     return {name: held for name, held in turn.items() if name != "sent_back" and name not in but}

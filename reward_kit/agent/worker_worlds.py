@@ -485,6 +485,8 @@ class WorldInWorker(World):
     async def _asked(self, what: str, name: str, arguments: dict[str, Any]) -> Any:
         if what == "approval":
             return None if self.runner.approve is None else await self.runner.approve(name, arguments)
+        if what == "note":
+            return await self.runner.note(**arguments)
         if what == "user":
             return await getattr(self._user, name)(self._sample, **arguments)
         for tool in (tool for added in self._attached for tool in added.tools):

@@ -5,6 +5,7 @@
     {"schema":2,"id":"…","response_index":0,"turn":3,"reply":{…},"check":"…"}     what the model said
     {"schema":2,"id":"…","response_index":0,"turn":3,"answer":{…},"check":"…"}    what came back from the world
 
+An answer or an opening that says `cut_off` is of a turn of the world that is not over: what it has noted so far.
 An opening is on disk before the model is asked, a reply before its tools are run, and an answer before the next request
 is sent. Where one of them occurs twice, an episode was begun again there: the later lines hold, and all that came after
 the earlier one is void. When an episode is finished, its rollout has all of this; its turns are dropped when the run

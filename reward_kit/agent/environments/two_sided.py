@@ -308,14 +308,17 @@ class TwoSided(World):
         """What the user says in the end; what the user did before is noted, for nobody else sees it."""
         noted: list[dict[str, Any]] = []
         paid = Answer()
-        replies = self._on_record() if self.runner.is_played_again else None
+        on_record = self._on_record()
         for _ in range(_MOST_USER_CALLS):
-            reply, cost, at_most = await self._reply() if replies is None else Acted(self._repeated(replies))
+            known = next(on_record, None)
+            reply, cost, at_most = await self._reply() if known is None else Acted(self._repeated(known))
             paid.cost, paid.cost_is_at_most = paid.cost + cost, paid.cost_is_at_most or at_most
             self._spoken.append(reply)
             self._steps += 1
             if reply.tool_calls or reply.sent_back is not None:
                 noted.append(reply.model_dump(exclude_none=True))
+            if reply.tool_calls and known is None:
+                await self.runner.note(noted, paid.cost, cost_is_at_most=paid.cost_is_at_most)
             if not reply.tool_calls:
                 is_stop = any(word in reply.text for word in STOP_WORDS)
                 self._ended = self._limit() or ("user_stop" if is_stop else None)
@@ -332,6 +335,8 @@ class TwoSided(World):
 
     async def _reply(self) -> Acted:
         """What the user does next."""
+        if self.runner.is_played_again:
+            raise ReplayError("The user goes on here, and the record has no word of it. Play the episode anew.")
         if self._model is not None:
             tools = [_spec_of(offered) for offered in self._domain.get_user_tools()]
             return await self._model.act(self._sample, self._as_the_user_sees_it(), self.draw, tools)
@@ -349,14 +354,11 @@ class TwoSided(World):
         return seen
 
     def _on_record(self) -> Iterator[Message]:
-        """What the user did in this turn when it was played before."""
+        """What the user did in this turn when it was played before, to its end or until it was cut off."""
         yield from map(message_from, self.runner.noted or ())
         yield from (message for message in self.runner.played_again if message.role == "user")
 
-    def _repeated(self, replies: Iterator[Message]) -> Message:
-        reply = next(replies, None)
-        if reply is None:
-            raise ReplayError("The user goes on here, and the record has no word of it. Play the episode anew.")
+    def _repeated(self, reply: Message) -> Message:
         if (repeat := getattr(self._user, "repeat", None)) is not None and self._model is None:
             repeat(reply)
         return reply

@@ -98,7 +98,7 @@ class MessagesClient(EndpointClient):
         chat = {"model": answer.get("model"), "choices": [_choice(blocks, answer)], "usage": _usage(answer)}
         (read,) = read_completions(chat, asked_model=self.model, most=1, latency_ms=latency_ms)
         said = [block for block in blocks if block.get("type") != "text" or block.get("text")]
-        if isinstance(read, Failure) or [_told(block) for block in said] == _rebuilt(read.message):
+        if isinstance(read, Failure) or [_without_nulls(block) for block in said] == _rebuilt(read.message):
             return [read]
         kept = SentBack(by=self._speaker, fields={_BLOCKS: said})
         return [read.model_copy(update={"message": read.message.model_copy(update={"sent_back": kept})})]
@@ -282,7 +282,7 @@ def _ids_of(blocks: Sequence[Block]) -> list[Any]:
     return [block.get("id") for block in blocks if block.get("type") == "tool_use"]
 
 
-def _told(block: Block) -> Block:
+def _without_nulls(block: Block) -> Block:
     return {name: held for name, held in block.items() if held is not None}
 
 
