@@ -109,6 +109,10 @@ test-busy: $(STAMP)  ## Run the tests three times while loops keep all processor
 test-mirrors: $(STAMP)  ## Kill runs with a mirror at more moments, and break more uploads (about five minutes)
 	REWARD_KIT_KILL_POINTS=12 $(PYTEST) -n 0 tests/execution/test_mirroring.py $(ARGS)
 
+.PHONY: test-kills
+test-kills: $(STAMP)  ## Kill agents' runs of every kind of world, user, branch and wrapper at many moments (about ten minutes)
+	REWARD_KIT_KILL_POINTS=12 $(PYTEST) -n $(WORKERS) --dist loadgroup tests/agent/test_kill_matrix.py $(ARGS)
+
 .PHONY: coverage
 coverage: $(STAMP)  ## Run the tests in one process and print which lines of the package they reach (an hour)
 	$(BIN)/coverage run -m pytest -n 0 $(ARGS)
