@@ -79,6 +79,8 @@ class Attached:
     tools: Sequence[Tool]
     facts: Callable[[], Any] | None = None
     close: Callable[[], Any] | None = None
+    state: dict[str, Any] | None = field(default_factory=dict)
+    """What the tools remember: plain data, kept with a world's snapshots. None: it cannot be had so."""
 
 
 class World:
@@ -148,6 +150,11 @@ class World:
     def attach(self, attached: Attached) -> None:
         """Offer further tools in this world, which somebody else made."""
         self._attached = (*self._attached, attached)
+
+    @property
+    def all_attached(self) -> Sequence[Attached]:
+        """What others have added to the world, and to those that it wraps."""
+        return self._attached
 
     def take_user(self, user: Any) -> bool:
         """Whether the world has `user` (`agent.user`) talk by itself; else the user has the last word of each turn."""
@@ -278,8 +285,9 @@ class _WithTools(Environment):
 
     async def open(self, sample: Sample) -> World:
         world = await self.inner.open(sample)
-        hidden = {**self.params, "state": {}, "sample": sample, "world": world}
-        world.attach(Attached([tool_of(function, hidden) for function in self.functions]))
+        state: dict[str, Any] = {}
+        hidden = {**self.params, "state": state, "sample": sample, "world": world}
+        world.attach(Attached([tool_of(function, hidden) for function in self.functions], state=state))
         return world
 
     async def close(self) -> None:

@@ -23,7 +23,14 @@ from reward_kit.agent.branching import Branches, Leaving
 from reward_kit.agent.calls import Approval
 from reward_kit.agent.calls_in_text import with_calls_in_text, with_unread_call
 from reward_kit.agent.environment import Answer, Durability, Environment, World
-from reward_kit.agent.open_world import as_answer, ask_world, facts_of, open_world
+from reward_kit.agent.open_world import (
+    as_answer,
+    ask_world,
+    attached_states,
+    facts_of,
+    open_world,
+    restore_attached,
+)
 from reward_kit.agent.paid import Paid
 from reward_kit.agent.recorded import (
     answer_fields,
@@ -232,7 +239,8 @@ class _Episode:
         opening = as_answer(await ask_world(config, "start", world.start))
         state = self._last_snapshot()
         if state is not None:
-            await ask_world(config, "restore", world.restore, base64.b64decode(state))
+            await ask_world(config, "restore", world.restore, base64.b64decode(state["snapshot"]))
+            restore_attached(world, state.get("attached"))
         if before is None or known is None:
             opening = self._paid_for(opening)
             await self._keep_opening(world, opening)
@@ -252,13 +260,13 @@ class _Episode:
             )
         return state is not None, "done" if opening.done else None
 
-    def _last_snapshot(self) -> str | None:
+    def _last_snapshot(self) -> Mapping[str, Any] | None:
         """The last state of the world that is on disk, where it can be put there without playing its turns again."""
         if self._durability != "snapshot":
             return None
         answered = [turn.answer for turn in self._recorded.turns if is_whole(turn.answer)]
         last = answered[-1] if answered else self._recorded.opening
-        return None if last is None else last.get("snapshot")
+        return None if last is None or "snapshot" not in last else last
 
     async def _keep_opening(self, world: World, opening: Answer) -> None:
         """Have on disk what the world began with, before anything is asked of it."""
@@ -273,7 +281,7 @@ class _Episode:
         if opening.messages or opening.noted is not None or state:
             await journal.on_disk()
 
-    async def _snapshot_of(self, world: World) -> dict[str, str]:
+    async def _snapshot_of(self, world: World) -> dict[str, Any]:
         """The state of the world, as the journal holds it, where it is to be put there again."""
         if self._durability != "snapshot":
             return {}
@@ -282,7 +290,7 @@ class _Episode:
             raise EnvironmentFailure(
                 f"The world's 'snapshot' gave a {type(state).__name__}. Return bytes.", retryable=False
             )
-        return {"snapshot": base64.b64encode(state).decode()}
+        return {"snapshot": base64.b64encode(state).decode(), **attached_states(world)}
 
     def _take(self, message: Message, recorded: Mapping[str, Any]) -> Ended | None:
         """Go on as if the world had just given the recorded answer."""

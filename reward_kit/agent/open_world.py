@@ -18,7 +18,7 @@ from reward_kit.models import Message, Sample
 from reward_kit.redaction import echoes
 from reward_kit.utils import exact_json
 
-__all__ = ["as_answer", "ask_world", "facts_of", "open_world"]
+__all__ = ["as_answer", "ask_world", "attached_states", "facts_of", "open_world", "restore_attached"]
 
 _LARGEST_FACTS = 16 << 20
 
@@ -88,6 +88,36 @@ _HOLDS_KEY = (
     "The world's {} hold a credential that it was given, or that was sent to a server. Nothing of them is kept, shown "
     "to the model or judged. Correct the world or its server, so that it tells nobody."
 )
+
+
+def attached_states(world: World) -> dict[str, Any]:
+    """What tools that were added to a world remember, as its snapshots hold it; nothing where they remember nothing."""
+    states = [attached.state for attached in world.all_attached]
+    if None in states:
+        raise EnvironmentFailure(
+            "The world is kept by snapshots, which do not hold the files and processes of `agent.sandbox_tools`. Set "
+            "`agent.durability` to replay, or to restart.",
+            retryable=False,
+        )
+    try:
+        plain = exact_json.loads(exact_json.dumps(states))
+    except (TypeError, RecursionError):
+        plain = None
+    if plain != states:
+        raise EnvironmentFailure(
+            "What a tool keeps in `state` is not plain data, so that a snapshot cannot hold it. Keep texts, numbers, "
+            "lists and dicts with texts as keys there, or set `agent.durability` to replay.",
+            retryable=False,
+        )
+    return {"attached": plain} if any(states) else {}
+
+
+def restore_attached(world: World, kept: Sequence[dict[str, Any]] | None) -> None:
+    """Let tools that were added to a world remember what its snapshot holds."""
+    for attached, state in zip(world.all_attached, kept or (), strict=False):
+        if attached.state is not None:
+            attached.state.clear()
+            attached.state.update(state)
 
 
 def as_answer(value: Any) -> Answer:

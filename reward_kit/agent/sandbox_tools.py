@@ -123,7 +123,7 @@ class WithSandbox(Environment):
             raise
         made = tools_of(SandboxTools(box, self._config.timeout))
         chosen: list[Tool] = [each for each in made if each.name in self._offered]
-        world.attach(Attached(chosen, self._facts(box), around.aclose))
+        world.attach(Attached(chosen, self._facts(box), around.aclose, None))
         return world
 
     async def close(self) -> None:

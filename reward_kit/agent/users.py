@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from reward_kit.agent.calls import ToolRunner
-from reward_kit.agent.environment import Answer, Durability, Environment, World
+from reward_kit.agent.environment import Answer, Attached, Durability, Environment, World
 from reward_kit.agent.open_world import as_answer
 from reward_kit.agent.tools import Tool
 from reward_kit.config_models import Price, Sampling
@@ -63,6 +63,12 @@ class ScriptedUser:
 
     async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Spoken:
         """The next turn of the script."""
+        added = [message.role for message in conversation[len(sample.messages) :]]
+        answered = added[added.index("assistant") :] if "assistant" in added else []  # before that, the world spoke
+        return self._turn(sample, answered.count("user"))
+
+    def _turn(self, sample: Sample, said: int) -> Spoken:
+        """What comes after so many turns."""
         if isinstance(self._script, str) and self._script not in sample.columns:
             raise DatasetError(
                 f"Sample {sample.id!r} has no column {self._script!r}, which `agent.user.script` names. It has: "
@@ -73,15 +79,14 @@ class ScriptedUser:
             raise DatasetError(
                 f"The column {self._script!r} of sample {sample.id!r} is not a list of turns. Correct the dataset."
             )
-        asked = sum(message.role == "user" for message in sample.messages)
-        said = sum(message.role == "user" for message in conversation) - asked
         return Spoken(str(script[said]), leaves=False) if said < len(script) else Spoken(None)
 
     async def act(
         self, sample: Sample, conversation: Sequence[Message], draw: int, tools: Sequence[dict[str, Any]]
     ) -> Acted:
         """The next turn of the script; a script calls no tools. After its end the user leaves."""
-        text = (await self.speak(sample, conversation, draw)).text
+        asked = sum(message.role == "user" for message in sample.messages)
+        text = self._turn(sample, sum(message.role == "user" for message in conversation) - asked).text
         return Acted(Message(role="user", content="###STOP###" if text is None else text))
 
 
@@ -207,6 +212,10 @@ class _UserWorld(World):
     @property
     def tools(self) -> Sequence[Tool]:
         return self._inner.offered
+
+    @property
+    def all_attached(self) -> Sequence[Attached]:
+        return (*self._inner.all_attached, *self._attached)
 
     @property
     def runner(self) -> ToolRunner:

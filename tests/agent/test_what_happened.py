@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from reward_kit.agent import Answer, Episodes, World, tool
+from reward_kit.agent import Answer, Episodes, Hidden, World, tool
 from reward_kit.agent.branching import Branches
 from reward_kit.agent.environment import Environment, environment_of
 from reward_kit.agent.environments.two_sided import TwoSided
@@ -221,6 +221,40 @@ async def test_a_user_talks_in_a_world_of_another_process_as_here(tmp_path: Path
     (failed,) = await played(WithUser(elsewhere, user), agent(), DESK, "replay")
     assert failed.failure is not None and "plays the user failed: out of order" in failed.failure.message
     await elsewhere.close()
+
+
+def count(state: Hidden[dict[str, Any]]) -> int:
+    """Count."""
+    state["count"] = state.get("count", 0) + 1
+    return int(state["count"])
+
+
+def odd(state: Hidden[dict[str, Any]]) -> str:
+    """Remember what no file can hold."""
+    state["odd"] = {1}
+    return "odd"
+
+
+@pytest.mark.parametrize("with_user", [False, True])
+async def test_snapshots_hold_what_added_tools_remember(with_user: bool, tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    plain = environment_of(Game, [count, odd])
+    environment = WithUser(plain, ScriptedUser(["And on."])) if with_user else plain
+
+    def model(named: str) -> Model:
+        return Model(lambda messages, _: calls(call(named)) if messages[-1].role != "tool" else says("So."))
+
+    with TurnJournal(path) as journal:
+        (whole,) = await played(environment, model("count"), SAMPLE, "snapshot", journal)
+    counted = [turn.text for turn in whole.turns if turn.role == "tool"]
+    assert counted == (["1", "2"] if with_user else ["1"])
+    for kept, _ in cuts(path):
+        with TurnJournal(path) as journal:
+            (again,) = await played(environment, model("count"), SAMPLE, "snapshot", journal)
+        assert [turn.text for turn in again.turns if turn.role == "tool"] == counted, kept
+    with TurnJournal(tmp_path / "other.jsonl") as journal:
+        (failed,) = await played(environment, model("odd"), SAMPLE, "snapshot", journal)
+    assert failed.failure is not None and "not plain data" in failed.failure.message
 
 
 def can_be_had_again(kind: str, whole: Rollout) -> bool:
