@@ -19,7 +19,15 @@ from pydantic_core import to_jsonable_python
 from pydantic_core.core_schema import ValidationInfo
 
 from reward_kit.errors import ConfigError
-from reward_kit.redaction import NOT_A_VARIABLE, is_variable_name, mask, remember, remember_settings, url_holds_login
+from reward_kit.redaction import (
+    NOT_A_VARIABLE,
+    is_variable_name,
+    mask,
+    masked_paths,
+    remember,
+    remember_settings,
+    url_holds_login,
+)
 from reward_kit.sandbox_backends import AUTO, BackendChoice
 
 __all__ = [
@@ -895,11 +903,22 @@ def validated(model: type[Model], raw: object, name: str = "The configuration", 
     """The same for any model; `name` is what a message calls it, `section` where it stands in a run's config."""
     try:
         remember_settings(raw)  # before anything can be said about them
+        _refuse_masked(raw, section)
         return model.model_validate(dict(raw) if isinstance(raw, Mapping) else raw)
     except ValidationError as error:
         raise ConfigError(mask(f"{name} has {_explain(error, model, section)}")) from None
     except RecursionError:
         raise ConfigError(f"{name} is nested too deep to be read. Make it flatter.") from None
+
+
+def _refuse_masked(raw: object, section: str) -> None:
+    """Send nobody the stars that stand where a credential was hidden."""
+    for path in masked_paths(raw):
+        place = f"{section}.{path}" if section else path
+        raise ConfigError(
+            f"`{place}` is '***', which stands where a credential was hidden. Give the credential itself again, best "
+            "by a variable: ${oc.env:MY_VARIABLE}."
+        )
 
 
 def as_config_error(error: Exception) -> Exception:

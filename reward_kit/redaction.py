@@ -34,6 +34,7 @@ __all__ = [
     "looks_secret",
     "mask",
     "mask_words",
+    "masked_paths",
     "remember",
     "remember_arguments",
     "remember_environment",
@@ -607,7 +608,8 @@ def _assignments(text: str) -> Iterator[_Assigned]:
             value = found[0].lstrip("\\").strip("'\"").rstrip("\\")
             if _fits(match["name"], value):
                 bare = match["equals"] == ":" or match["name"].lower() == "key"  # "unexpected token: end", "KEY=VALUE"
-                yield _Assigned(found.start(), end, value, bare and found[0].isalpha())
+                is_word = found[0].isalpha() or ("://" in found[0] and not _is_firm(_words_of(match["name"])))
+                yield _Assigned(found.start(), end, value, bare and is_word)
 
 
 def _is_reference(value: str) -> bool:
@@ -753,6 +755,24 @@ def _without_secret_query(address: str) -> Any:
     except ValueError:
         return _GONE
     return shown if parts.scheme and not _is_secret_value(shown, _Place()) else _GONE
+
+
+def masked_paths(settings: Any, path: str = "") -> list[str]:
+    """Where `***` stands in the place of a credential: such settings were copied from what was shown."""
+    if isinstance(settings, Mapping):
+        at = {name: f"{path}.{name}" if path else str(name) for name in settings}
+        stars = [at[n] for n, held in settings.items() if _is_masked(held) and is_secret_name(str(n))]
+        return stars + [each for name, held in settings.items() for each in masked_paths(held, at[name])]
+    if isinstance(settings, list | tuple):
+        return [each for held in settings for each in masked_paths(held, path)]
+    return [path] if isinstance(settings, str) and _MASKED.search(settings) else []
+
+
+def _is_masked(value: object) -> bool:
+    return isinstance(value, str) and value.strip().strip("*") == "" and len(value.strip()) >= len(MASK)
+
+
+_MASKED = re.compile(r"//\*{3,}@|[?&;]\w+=\*{3,}(?:[&;]|$)|^(?:Bearer|Basic|Token) \*{3,}$")
 
 
 def _secrets_in(value: Any, place: _Place = _Place(), path: str = "") -> Iterator[_Found]:  # noqa: B008 - a tuple

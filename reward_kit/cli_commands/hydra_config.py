@@ -28,6 +28,7 @@ import reward_kit.conf
 from reward_kit.errors import ConfigError
 from reward_kit.inherited_config import take
 from reward_kit.redaction import blot, is_secret_name, looks_secret, mask
+from reward_kit.storage.run_directory import left_out_of
 from reward_kit.utils.near_names import did_you_mean
 from reward_kit.utils.strict_yaml import check_yaml, read_yaml_text
 
@@ -57,6 +58,8 @@ class Job(NamedTuple):
     values: dict[str, Any]
     ignored: list[str]
     """Keys of the older package that were left out of them."""
+    left_out: list[str]
+    """Credentials that a run left out of the config that it wrote, and that are not given again."""
 
 
 def find_config(
@@ -165,6 +168,22 @@ def _check_files(config: ConfigFile, overrides: Sequence[str]) -> None:
 
 
 _MOST_FILES = 1_000
+
+
+def _left_out(config: ConfigFile, values: dict[str, Any]) -> list[str]:
+    """Of a config that a run wrote: the credentials that it left out and that are not given again."""
+    if config.name == _OF_BENCHMARK:
+        return []
+    text = (config.directory / config.name).read_text(encoding="utf-8")
+    return [path for path in left_out_of(text) if _is_missing(values, path.split("."))]
+
+
+def _is_missing(values: Any, names: Sequence[str]) -> bool:
+    for name in names:
+        if not isinstance(values, dict) or name not in values:
+            return True
+        values = values[name]
+    return False
 
 
 def _is_file(path: Path) -> bool:
@@ -294,7 +313,7 @@ def _job(config: ConfigFile, label: str, composed: DictConfig, place: str | None
     if place is not None:
         values["output"] = {**(values.get("output") or {}), "output_dir": place}
     taken = take(values, lambda name: _dataset_called(config, name, overrides))
-    return Job(label, taken.values, taken.ignored)
+    return Job(label, taken.values, taken.ignored, _left_out(config, taken.values))
 
 
 def _run_directory(config: ConfigFile, composed: DictConfig, overrides: Sequence[str], *, sweep: bool) -> str | None:

@@ -174,6 +174,11 @@ def _configs(
     jobs = compose_jobs(file, rest, sweep=multirun)
     if (ignored := [key for job in jobs for key in job.ignored]) and not quiet:
         echo(remark(ignored), err=True)
+    for path in dict.fromkeys(path for job in jobs for path in job.left_out):
+        echo(
+            f"The config was written without {path}, a secret. Where it is needed, give it again: {path}=…",
+            err=True,
+        )
     configs = [
         (label, load_config(resolve_paths(values, file.directory)))
         for job in jobs

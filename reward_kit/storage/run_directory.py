@@ -39,8 +39,8 @@ from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed
 from reward_kit.utils.clock import now
 
 __all__ = [
-    "RunDirectory", "changed_files", "check_config", "digest_of", "free_place", "held_by", "line_numbers",
-    "other_files", "read_document", "refuse_cut", "set_run_aside", "unfinished",
+    "RunDirectory", "changed_files", "check_config", "digest_of", "free_place", "held_by", "left_out_of",
+    "line_numbers", "other_files", "read_document", "refuse_cut", "set_run_aside", "unfinished",
 ]  # fmt: skip
 
 ROLLOUTS = "rollouts.jsonl"
@@ -331,7 +331,7 @@ class RunDirectory:
         """Write the resolved configuration, and which settings were `left_out` because they hold a credential."""
         import yaml  # here, because only runs need it
 
-        remark = "".join(f"# {path} holds a credential and is not kept: give it again.\n" for path in left_out)
+        remark = "".join(f"# {path}{_NOT_KEPT}\n" for path in left_out)
         if left_out:
             remark += f"# On the command line: {left_out[0]}=… In a file, by a variable: ${{oc.env:MY_VARIABLE}}\n"
         text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
@@ -510,6 +510,15 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterato
             yield from ((f"{name}.{key}", old, new) for key, old, new in _differences(then, now))
         elif then != now:
             yield name, then, now
+
+
+_NOT_KEPT = " holds a credential and is not kept: give it again."
+
+
+def left_out_of(text: str) -> list[str]:
+    """The settings that a run left out of the config that it wrote."""
+    remarks = (line.removeprefix("# ") for line in text.splitlines() if line.endswith(_NOT_KEPT))
+    return [remark.removesuffix(_NOT_KEPT) for remark in remarks]
 
 
 def _short(value: object, limit: int = 60) -> str:

@@ -166,6 +166,7 @@ def test_every_shape_in_every_door_is_nowhere_in_clear(home: Path, call: Call) -
     params = written["reward"]["params"]
     assert {name: params[name] for name in ORDINARY} == ORDINARY
     assert "***" not in (home / "out" / "config.yaml").read_text()
+    assert "give it again: reward.params.p0.api_key=…" in call("run", "out/config.yaml", "output.output_dir=out").err
     for command in (
         ["run", "run.yaml", "--dry-run"], ["inspect", "out"], ["inspect", "out", "--format", "json"],
         ["report", "out", "-o", "report.html"], ["run", "out/config.yaml", "output.output_dir=out"],
@@ -174,3 +175,26 @@ def test_every_shape_in_every_door_is_nowhere_in_clear(home: Path, call: Call) -
         said = call(*command)
         assert said.code == 0, said.err
         assert leaks(home, said) == [], command
+
+
+@pytest.mark.parametrize(
+    ("told", "place"),
+    [
+        ("reward.params.token='***'", "reward.params.token"), ("generation.api_key='***'", "generation.api_key"),
+        ("generation.api_key='**********'", "generation.api_key"),
+        ("+reward.params.place='https://***@host/x'", "reward.params.place"),
+        ("+reward.params.place='https://h/x?api_key=***'", "reward.params.place"),
+        ("+generation.extra_body.headers.Authorization='Bearer ***'", "generation.extra_body.headers.Authorization"),
+    ],
+)  # fmt: skip
+def test_the_stars_of_a_hidden_credential_are_sent_to_nobody(home: Path, call: Call, told: str, place: str) -> None:
+    config = {
+        "dataset": {"path_or_name": "data.jsonl"}, "generation": {"model_name": "mock"},
+        "reward": {"function_path": "reward.py:judge", "params": {"ruler": "***"}}, "output": {"output_dir": "out"},
+    }  # fmt: skip
+    (home / "run.yaml").write_text(yaml.safe_dump(config))
+    said = call("run", "run.yaml", told)
+    assert said.code == 2
+    assert place in said.err
+    assert "Give the credential itself again" in said.err
+    assert not (home / "out").exists()
