@@ -26,8 +26,15 @@ BY_NAME = (
     "api_key", "DB_PASS", "SMTP_PASS", "PGPASSWORD", "pass", "db_pass", "login", "signature", "x-api-key", "authToken",
     "client_secret", "redis_pass", "MYSQL_PWD", "hf_token", "key",
 )  # fmt: skip
+
+
+def under(name: str) -> Shape:
+    """The secret under a name."""
+    return lambda secret: {name: secret}
+
+
 SHAPES: dict[str, Shape] = {
-    **{name: (lambda secret, name=name: {name: secret}) for name in BY_NAME},
+    **{name: under(name) for name in BY_NAME},
     "list under a name": lambda s: {"tokens": {"access_token": [s]}},
     "flag": lambda s: {"command": ["serve", "--api-key", s, "--port", "1"]},
     "flag with a value": lambda s: {"command": ["serve", f"--api-key={s}"]},
