@@ -148,6 +148,8 @@ _REMARK: Final = re.compile(r"\s\((?!or\b|and\b)[^()]{0,80}[A-Za-z]{3}[^()]{0,80
 _FREE: Final = 80
 """Characters of a line without a number that may be an answer in words."""
 _LONGEST_BETWEEN: Final = 60
+_NAME_OF_BOX: Final = re.compile(r"((?:\\?[A-Za-z]{1,7}(?:_\w|_\{\w+\})?|[A-Za-z]{3,12}))[\s$]*=[\s$]*\Z")
+"""The name whose value a box is."""
 _LONGEST_LINE: Final = 2_000
 """Of a longer line, the end is read."""
 LONGEST_TEXT: Final = 200_000
@@ -194,8 +196,18 @@ def marked_answers(text: str) -> list[Answer]:
 def stated_answer(text: str) -> Answer | None:
     """The one answer that `text` gives in the end; `None` if it gives none. Boxes side by side are one answer."""
     spoken = _one_line_each(spoken_end(text))
-    found = _marked(spoken) or _after_phrase(spoken) or _in_last_lines(spoken)
+    found = _marked(spoken)
+    if found is None:
+        bare = _without_boxes(spoken)
+        found = _after_phrase(bare) or _in_last_lines(bare)
     return _as_corrected(found, spoken) if found is not None else None
+
+
+def _without_boxes(text: str) -> str:
+    """`text` with its boxes blanked out, where it denies them all; as long as before."""
+    for box in _boxed(text):
+        text = text[: box.start] + " " * (box.end - box.start) + text[box.end :]
+    return text
 
 
 def spoken_end(text: str) -> str:
@@ -222,9 +234,13 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 def _together(boxes: list[Answer], text: str) -> Answer:
     """The last box, joined with those before it that only commas, "and" or "or" divide from it."""
     first = len(boxes) - 1
+    if (named := _named(boxes, text)) is not None:
+        return named
     while first and _adjacent(boxes[first - 1], boxes[first], text):
         first -= 1
     if first == len(boxes) - 1:
+        return boxes[-1]
+    if len({box.text for box in boxes[first:]}) == 1:
         return boxes[-1]
     parts = [boxes[first].text]
     for before, box in zip(boxes[first:], boxes[first + 1 :], strict=False):
@@ -232,6 +248,22 @@ def _together(boxes: list[Answer], text: str) -> Answer:
         parts.append(f"{' or' if either else ','} {box.text}")
     start = boxes[first].start
     return Answer("".join(parts), "boxed", text[start : boxes[-1].end], start)
+
+
+def _named(boxes: list[Answer], text: str) -> Answer | None:
+    """Boxes around the values of several names, `x = \\boxed{3}, y = \\boxed{5}`; `None` where there are none."""
+    parts: list[str] = []
+    start = end = boxes[-1].end
+    for box in reversed(boxes):
+        name = _NAME_OF_BOX.search(text, max(0, box.start - _LONGEST_BETWEEN), box.start)
+        if name is None or (parts and not _BETWEEN.fullmatch(text, box.end, start)):
+            break
+        parts.insert(0, f"{name[1].strip()} = {box.text}")
+        start = name.start(1)
+    names = {part.partition(" =")[0] for part in parts}
+    if len(parts) == 1 or len(names) < len(parts) or not parts:
+        return None
+    return Answer(", ".join(parts), "boxed", text[start:end], start)
 
 
 def _adjacent(before: Answer, box: Answer, text: str) -> bool:
@@ -371,12 +403,18 @@ def _after_phrase(text: str, begin: int = 0) -> Answer | None:
         if _SUPPOSES.search(_SENTENCES.split(before)[-1]):
             continue
         found = _stated_after(text, phrase)
-        if found is None:
+        if found is None or _is_taken_from(text, phrase, found):
             continue
         if phrase["final"] or phrase["noun"].lower().startswith("answer") or phrase.group().rstrip(" *_").endswith(":"):
             return found
         return _in_last_lines(text, found.end, direct=True) or found
     return None
+
+
+def _is_taken_from(text: str, phrase: re.Match[str], found: Answer) -> bool:
+    """Whether the sentence denies what it says the answer is: "I doubt that the answer is 5"."""
+    start = text.find(found.text, phrase.end())
+    return start >= 0 and is_denied(text, start, start + len(found.text))
 
 
 def _stated_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: PLR0911 - one line per way of saying it
@@ -397,6 +435,8 @@ def _stated_after(text: str, phrase: re.Match[str]) -> Answer | None:  # noqa: P
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start()) if stated is not None else None
     if _ROUNDED.search(span) and (stated := statement_in(span)) is not None:
         return Answer(stated.text, "phrase", phrase.group() + span, phrase.start())
+    if (cue := reconsidered_at(span)) is not None and (instead := statement_in(span[cue:])) is not None:
+        return Answer(instead.text, "phrase", phrase.group() + span, phrase.start())
     if _RETRACTS.search(span) is not None:
         return None
     statement = _uncited(_ADVERB.sub("", _last_side(span).strip(" \t*_`")))
@@ -462,7 +502,7 @@ def _in_last_lines(text: str, begin: int = 0, *, direct: bool = False) -> Answer
 
 def _in_line(line: str, *, alone: bool, direct: bool, asides: list[tuple[int, str]], at: int) -> str | None:
     """What a line says: all of it where it is a formula or a few words, else what its last sentence states."""
-    wordless = not re.search(r"[A-Za-z]{3}", _MATH.sub(" ", line))
+    wordless = not re.search(r"[A-Za-z]{3}|[^\W\d_a-zA-Z\u0370-\u03ff\u3000-\uffff√π∞]{2}", _MATH.sub(" ", line))
     formulas = list(_MATH.finditer(line))
     if wordless and formulas:
         return _listed(_last_together(formulas, line), line)

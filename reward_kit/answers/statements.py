@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from reward_kit.answers.vocabulary import DENIALS_ABROAD
+
 __all__ = [
     "FORMULA",
     "Statement",
@@ -138,6 +140,53 @@ _DENIED_AFTER: Final = re.compile(
     r"|(?:must|can|should|has\sto|have\sto)\sbe\s(?:rejected|discarded|excluded|ignored|ruled|thrown|eliminated))",
     re.IGNORECASE,
 )
+_DENIES_ABROAD: Final = re.compile(
+    "|".join(rf"(?<!\w){re.escape(words)}(?!\w)" if words[-1] <= "ӿ" else words for words in DENIALS_ABROAD),
+    re.IGNORECASE,
+)
+_CUES: Final = re.compile(
+    r"\b(?:not|never|neither|nor|no|none|nobody|cannot|without|except|exclud|other|rather|instead|but|wrong|incorrect|false|untrue"
+    r"|reject|rul|eliminat|discard|dismiss|doubt|unlikely|impossible|from|mistake|who|some|many|most)|n['’]t\b",
+    re.IGNORECASE,
+)
+"""Without one of these nothing is disowned."""
+_CLAUSE_STARTS: Final = re.compile(
+    r"[.;:!?—]\s|(?<![A-J)]),\s|(?<=[A-J)]),\s(?!\(?[A-J]\)?(?:,|\s(?:and|or|nor)\b)|(?:and|or|nor)\s|\Z)"
+    r"|\b(?<!anything\s)(?<!everything\s)(?<!nothing\s)(?<!all\s)(?<!one\s)but\b"
+    r"|\b(?:so|then|therefore|thus|hence|leaves|leaving|because|since|which|while|whereas"
+    r"|and\s(?:so|the|it|thus|therefore|we|this|that))\b",
+    re.IGNORECASE,
+)
+_DISOWNS: Final = re.compile(
+    r"(?:\b(?:not|never|cannot|nobody|no\sone|hardly)|n['’]t)\s(?:\w+\s){0,2}?"
+    r"(?:think|believe|say|said|claim|choose|pick|select|accept|agree|expect|suppose|answer|go\swith|recommend|conclude|true\sthat|mean"
+    r"|the\scase\sthat|possible\s(?:that|for)|likely|correct\sthat)\b"
+    r"|\bdoubt(?:s|ed|ful)?\b(?!\sthat\sit\sis\snot)|\bunlikely\b|\bimpossible\s(?:that|for)\b|\bno\sway\b|\buntrue\b|\bfalse\s(?:that|to)\b"
+    r"|\b(?:wrong|incorrect|mistake|mistaken)\s(?:to|that|if|answer|option|choice|one|claim|assumption)\b|\b(?:far|different|apart|aside)\sfrom\b"
+    r"|\b(?:anything|everything|all|any\sone|any\soption)\s(?:\w+\s)?but\b|\bany(?:thing)?\s(?:\w+\s){0,2}(?:except|other\sthan)\b"
+    r"|\bexcept(?:ing|\sfor)?\b|\bexclud(?:e|es|ed|ing)\b|\bother\sthan\b(?<!none\sother\sthan)(?<!no\sother\sthan)|\brather\sthan\b|\binstead\sof\b"
+    r"|\breject(?:s|ed|ing)?\b|\brul(?:e|es|ed|ing)\sout\b|\beliminat(?:e|es|ed|ing)\b|\bdiscard(?:s|ed|ing)?\b|\bdismiss(?:es|ed|ing)?\b"
+    r"|\b(?:some|many|most|other)\s(?:\w+\s)?(?:say|think|believe|choose|claim|pick|answer|guess)\b"
+    r"|\bwho\swould\b|\bneither\b|\bnor\b|\b(?:wrong|incorrect|false|only\swrong)\s(?:one|answer|option|choice)\s(?:is|was)\b"
+    r"|\bthe\s(?:incorrect|wrong|false)\s(?:\w+\s)?(?:is|was)\b",
+    re.IGNORECASE,
+)
+"""What denies or doubts whatever comes behind it in the same clause."""
+_REFUTED_AFTER: Final = re.compile(
+    r"[\s$*_)}\\\"”.]{0,6}(?:"
+    r"\?\s*[\"”]?\s*(?:No|Wrong|Never|Not)\b"
+    r"|(?:is|was|looks?|seems?|sounds?|would\sbe)\s(?:\w+\s){0,2}(?:false|incorrect|wrong|out|eliminated|no\sgood|impossible|ruled\sout|excluded)\b"
+    r"|(?:is|was|looks?|seems?|sounds?|appears?)\s(?:\w+\s){1,3}?,?\s?but\s(?:\w+\s){0,3}?(?:not|wrong|incorrect|false|isn['’]t)\b"
+    r"|(?:is|was|looks?|seems?|sounds?|appears?)\s(?:\w+\s){0,2}\w+,\sbut\s(?:it\s|that\s|this\s)?(?:is\s|was\s)?(?:not|wrong|incorrect|false|isn['’]t|wasn['’]t)\b"
+    r"|(?:is|was)\s(?:not|never)\b(?!\s(?:only|just|surprising))|(?:is|was)n['’]t\b"
+    r"|(?:cannot|can['’]t|could\snot|couldn['’]t|must\snot|mustn['’]t|should\snot|shouldn['’]t)\s(?:be|hold|work|stand)\b"
+    r"|(?:does|did|would|will)(?:\snot|n['’]t)\s(?!matter|depend|change)\w+"
+    r"|(?:is|was|looks?|seems?)\s(?:\w+\s)?(?:tempting|a\s(?:trap|distractor))\b|(?:fails|contradicts|violates|fail)\b"
+    r"|(?:was|were)\smy\s(?:first|initial|original)\b|,?\s?but\s(?:that|this|it)\s(?:is|was)\s(?:not|wrong|incorrect|false)\b"
+    r")",
+    re.IGNORECASE,
+)
+"""What takes back the value before it."""
 _BOUNDED: Final = re.compile(
     r"\b(?:is|are|was|were|be|lies|lie|stays?)\s+(?:\w+ly\s+|always\s+|never\s+)?(?:at\s(?:least|most)|(?:no\s)?(?:less|more|greater|fewer|"
     r"larger|smaller|bigger|higher|lower)\sthan(?:\sor\sequal\sto)?|under|over|above|below|up\sto|within|outside|divisible\sby|"
@@ -340,7 +389,19 @@ def _before(text: str, value: Statement) -> str:
 def is_denied(text: str, start: int, end: int) -> bool:
     """Whether a text says that what stands from `start` to `end` is not the case, or only a bound."""
     before = text[max(0, start - _LONGEST_CONTEXT) : start]
-    return any(pattern.search(before) for pattern in _denials_in(before)) or _DENIED_AFTER.match(text, end) is not None
+    if any(pattern.search(before) for pattern in _denials_in(before)) or _DENIED_AFTER.match(text, end) is not None:
+        return True
+    return _is_disowned(before) or _REFUTED_AFTER.match(text, end) is not None
+
+
+def _is_disowned(before: str) -> bool:
+    """Whether the clause that leads to a value denies it as a whole: "I do not think that the answer is"."""
+    if _DENIES_ABROAD.search(before) is not None:
+        return True
+    if _CUES.search(before) is None:
+        return False
+    starts = [found.end() for found in _CLAUSE_STARTS.finditer(before)]
+    return _DISOWNS.search(before, starts[-1] if starts else 0) is not None
 
 
 def _denials_in(text: str) -> list[re.Pattern[str]]:
@@ -357,6 +418,8 @@ def _not_denied(text: str, values: list[Statement]) -> list[Statement]:
         for value in values
         if not any(pattern.search(_before(text, value)) for pattern in patterns)
         and _DENIED_AFTER.match(text, value.end) is None
+        and not _is_disowned(_before(text, value))
+        and _REFUTED_AFTER.match(text, value.end) is None
     ]
 
 

@@ -18,14 +18,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any, Final, NamedTuple
 
 from reward_kit.mathematics.evaluate import StepBudget
 from reward_kit.mathematics.families import Family, other_kinds, same_family, same_parameters, same_union, unconditional
-from reward_kit.mathematics.labels import label_of, renamed, renaming, stated_value, unlabelled
+from reward_kit.mathematics.labels import label_of, renamed, renaming, spoken_labels, stated_value, unlabelled
 from reward_kit.mathematics.matrices import has_matrix, rows_of
 from reward_kit.mathematics.nodes import (
+    CASES,
+    OTHERWISE,
+    Builder,
+    Call,
     Constant,
     Degrees,
     InBase,
@@ -44,11 +48,20 @@ from reward_kit.mathematics.nodes import (
     Sequence,
     Sum,
     Symbol,
+    opaque,
     parts,
     symbols,
 )
 from reward_kit.mathematics.numbers import number
-from reward_kit.mathematics.numeric import EXACT, Tolerance, constant, same_direction, same_expression, same_solutions
+from reward_kit.mathematics.numeric import (
+    EXACT,
+    Tolerance,
+    constant,
+    same_direction,
+    same_expression,
+    same_number,
+    same_solutions,
+)
 from reward_kit.mathematics.sets import NotReal, RealSets, all_same, is_set, same_members, unknown_calls
 from reward_kit.mathematics.units import GENERIC, Size, read_unit, same_nouns
 from reward_kit.mathematics.values import as_big, is_real
@@ -65,6 +78,10 @@ _IMAGINARY: Final = Constant("i")
 _IMAGINARIES: Final = (_IMAGINARY, Symbol("I"), Symbol("j"))
 _MAX_UNORDERED: Final = 60
 """Items that are compared each with each."""
+
+
+_ROUNDING: Final = Tolerance(0.05)
+"""What the sides of a chain of equations may differ by, where one of them is rounded."""
 
 
 class Comparer:
@@ -84,12 +101,19 @@ class Comparer:
         self._budget.spend(1)
         if gold == answer:
             return True
+        if _is_by_pieces(gold) or _is_by_pieces(answer):
+            return self._by_pieces(gold, answer)
         if isinstance(gold, Sequence) or isinstance(answer, Sequence):
             right, given = unconditional(gold), unconditional(answer)
             if other_kinds(right, given):
                 return False
             gold, answer = self._declared(right, given)
         gold, answer = _expanded(gold), _expanded(answer)
+        gold, answer = _each_named(gold, answer), _each_named(answer, gold)
+        return self._of_one_kind(_as_tuple(gold, answer), _as_tuple(answer, gold))
+
+    def _of_one_kind(self, gold: Node, answer: Node) -> bool | None:
+        """Whether two answers are the same, by the kind of what they are."""
         named, others = _named_values(gold), _named_values(answer)
         if named is not None and others is not None and named.keys() == others.keys():
             if len(named) > 1 and (_joined_by(gold) == "or") != (_joined_by(answer) == "or"):
@@ -114,6 +138,28 @@ class Comparer:
                 self._others |= frozenset(family.parameters)
         return same_parameters(gold, answer)
 
+    def _by_pieces(self, gold: Node, answer: Node) -> bool | None:
+        """Two functions by pieces, in whatever order the pieces stand; a name may be left out."""
+        if isinstance(gold, Relation) or isinstance(answer, Relation):
+            if isinstance(gold, Relation) and isinstance(answer, Relation):
+                return self._two_relations(gold, answer)
+            values = [stated_value(node) if isinstance(node, Relation) else node for node in (gold, answer)]
+            return None if values[0] is None or values[1] is None else self.same(values[0], values[1])
+        if not _is_by_pieces(gold) or not _is_by_pieces(answer):
+            return False
+        assert isinstance(gold, Sequence) and isinstance(answer, Sequence)
+        if len(gold.items) != len(answer.items):
+            return None
+        return same_members(gold.items, answer.items, self._pieces, once=True)
+
+    def _pieces(self, gold: Node, answer: Node) -> bool | None:
+        """Whether two pieces are the same; where one of them is for all other values, its value decides."""
+        assert isinstance(gold, Builder) and isinstance(answer, Builder)
+        conditions = gold.condition, answer.condition
+        if OTHERWISE not in conditions and self.same(*conditions) is not True:
+            return False
+        return self.same(gold.what, answer.what)
+
     # ── relations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _with_relations(self, gold: Node, answer: Node) -> bool | None:
@@ -122,8 +168,11 @@ class Comparer:
         relation, other = (gold, answer) if isinstance(gold, Relation) else (answer, gold)
         assert isinstance(relation, Relation)
         value = stated_value(relation)
+        if isinstance(label_of(relation), Call) and isinstance(other, Sequence) and len(other.items) > 1:
+            value = None  # |x| = 3 and ±3
         if value is not None and not (isinstance(other, Sequence) and is_set(other)):
-            return self.same(*((value, other) if relation is gold else (other, value)))
+            verdict = self.same(*((value, other) if relation is gold else (other, value)))
+            return False if verdict and self._is_false(relation) else verdict
         if is_set(relation):
             return self._as_sets(gold, answer)
         if isinstance(other, Sequence) and other.opening in ("", "{") and len(symbols(relation)) == 1:
@@ -131,6 +180,22 @@ class Comparer:
         if isinstance(other, Sequence) and len(other.items) == 1:
             return self.same(*((relation, other.items[0]) if relation is gold else (other.items[0], relation)))
         return False
+
+    def _is_false(self, relation: Relation) -> bool:
+        """Whether an equation between numbers does not hold: 5 = 7 says nothing."""
+        if any(operator != "=" for operator in relation.operators):
+            return False
+        sides = relation.operands[label_of(relation) is not None :]
+        values = [node for node in sides if not isinstance(node, Measure | Percent | Degrees | InBase | Ratio)]
+        numbers = [
+            (constant(node, self._budget), node)
+            for node in values
+            if not isinstance(node, _STRUCTURES) and not opaque(node)
+        ]
+        known = [(value, node) for value, node in numbers if value is not None]
+        return any(
+            not same_number(one, two, first, second, _ROUNDING) for (one, first), (two, second) in pairwise(known)
+        )
 
     def _two_relations(self, gold: Relation, answer: Relation) -> bool | None:
         label, other_label = label_of(gold), label_of(answer)
@@ -244,6 +309,10 @@ class Comparer:
                 by_label = dict(zip(other_labels, theirs.items, strict=True))
                 return self._in_order(ours.items, tuple(by_label[label] for label in labels))
             return self._in_order(ours.items, theirs.items)
+        if spoken_labels(ours) != spoken_labels(theirs) and "(" not in (ours.opening, theirs.opening):
+            return self._any_order(_members_of(ours), _members_of(theirs), repeats=True)  # Tom: 5, Ann: 3 are 3, 5
+        if {ours.opening, theirs.opening} == {"[", "{"} and len(ours.items) == len(theirs.items) == 2:
+            return not self._rises(ours) and not self._rises(theirs) and self._in_order(ours.items, theirs.items)
         ordered = bool(labels or other_labels) or ours.opening in ("(", "[") or theirs.opening in ("(", "[")
         if ordered:
             return self._in_order(ours.items, theirs.items)
@@ -262,6 +331,10 @@ class Comparer:
         """(1, 3) and [1, 3] differ where they may be intervals; longer ones, and falling pairs, are tuples."""
         pairs = [pair for pair in (ours, theirs) if len(pair.items) == 2]
         return ours.opening == theirs.opening or not pairs or any(map(self._falls, pairs))
+
+    def _rises(self, pair: Sequence) -> bool:
+        """Whether both are known numbers, the second of which is the larger one: [1, 3] may be an interval."""
+        return all(constant(item, self._budget) is not None for item in pair.items) and not self._falls(pair)
 
     def _falls(self, pair: Sequence) -> bool:
         """Whether both are known numbers, the second of which is not the larger one."""
@@ -402,8 +475,8 @@ class Comparer:
         ours, theirs = _amount(gold), _amount(answer)
         if ours.percent != theirs.percent and (ours.sizes or theirs.sizes):
             return False  # $5 is not 5 %
-        if not same_nouns(ours.words, theirs.words):
-            return False
+        if ours.unknown != theirs.unknown or not same_nouns(ours.words, theirs.words):
+            return False  # what is not known to say nothing decides
         if (
             bool(ours.words) != bool(theirs.words)
             and bool(ours.sizes) != bool(theirs.sizes)
@@ -499,6 +572,53 @@ def _signed(node: Any, sign: int) -> Any:
         return term if node.left is None else Sum((_signed(node.left, sign), term))
     if isinstance(node, tuple):
         changed = [_signed(part, sign) for part in node]
+        return type(node)(*changed) if hasattr(node, "_fields") else tuple(changed)
+    return node
+
+
+# ── pieces, vectors, several names ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _is_by_pieces(node: Node) -> bool:
+    if isinstance(node, Relation):
+        return _is_by_pieces(node.operands[-1])
+    return isinstance(node, Sequence) and node.opening == CASES
+
+
+def _each_named(node: Node, other: Node) -> Node:
+    """`p = q = 3` as `p = 3, q = 3`, beside a list."""
+    if not isinstance(node, Relation) or not isinstance(other, Sequence) or len(node.operands) < 3:
+        return node
+    *names, value = node.operands
+    if any(operator != "=" for operator in node.operators) or not all(isinstance(name, Symbol) for name in names):
+        return node
+    return Sequence(tuple(Relation((name, value), ("=",)) for name in names))
+
+
+_DIRECTIONS: Final = ("i", "j", "k")
+
+
+def _as_tuple(node: Node, other: Node) -> Node:
+    """`3i - 2j` as `(3, -2)`, beside a vector of as many parts."""
+    if isinstance(other, Relation):
+        other = other.operands[-1]
+    size = len(other.rows) if isinstance(other, Matrix) else len(other.items) if isinstance(other, Sequence) else 0
+    if size not in (2, 3) or (isinstance(other, Sequence) and other.opening != "("):
+        return node
+    if isinstance(node, Relation) and label_of(node) is not None:
+        node = unlabelled(node)
+    if not isinstance(node, Sum | Product | Symbol | Negative) or not symbols(node) & {"j", "k"}:
+        return node
+    along = tuple(_replaced(node, {name: int(name == kept) for name in _DIRECTIONS}) for kept in _DIRECTIONS[:size])
+    return node if size == 2 and "k" in symbols(node) else Sequence(along, "(", ")")
+
+
+def _replaced(node: Any, numbers: dict[str, int]) -> Any:
+    """`node` with numbers for some names."""
+    if isinstance(node, Symbol | Constant) and node.name in numbers:
+        return Number(Fraction(numbers[node.name]))
+    if isinstance(node, tuple):
+        changed = [_replaced(part, numbers) for part in node]
         return type(node)(*changed) if hasattr(node, "_fields") else tuple(changed)
     return node
 
@@ -633,6 +753,7 @@ class _Amount(NamedTuple):
     sizes: tuple[Size, ...]
     words: frozenset[str]
     percent: bool
+    unknown: frozenset[str] = frozenset()
 
 
 def _amount(node: Node) -> _Amount:
@@ -641,7 +762,7 @@ def _amount(node: Node) -> _Amount:
     if not isinstance(node, Measure):
         return _Amount(node, (), frozenset(), percent=isinstance(node, Percent))
     inner, unit = _amount(node.value), read_unit(node.unit)
-    return _Amount(inner.value, unit.sizes or inner.sizes, unit.words, inner.percent)
+    return _Amount(inner.value, unit.sizes or inner.sizes, unit.words, inner.percent, unit.unknown)
 
 
 def _converted(value: Node, size: Size) -> Node:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -43,6 +44,9 @@ __all__ = ["equivalent", "forget", "readable", "value_of"]
 
 _KEPT_VERDICTS: Final = 16_384
 _KEPT_READINGS: Final = 2_048
+_RESTRICTIONS: Final = ("unless", "except", "while", "as", "whenever")
+_RELATES: Final = re.compile("[=<>≤≥≠∈]")
+_REMAINDER: Final = re.compile(r"[\s$]*(\d{1,30})\s*\\?b?mod\s*\{?(\d{1,30})\}?[\s$]*")
 _WORTH_KEEPING: Final = 600
 """Longer pairs are not kept: they seldom come again."""
 
@@ -121,6 +125,7 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         same = same_time(time, other_time)
         if same is not None:
             return same
+    gold, answer = _without_remainder(gold), _without_remainder(answer)
     if "mod" in gold + answer and (congruent := same_residue(gold, answer)) is not None:
         return congruent
     verdict = _understood(gold, answer, tolerance)
@@ -131,6 +136,14 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     if (text := written(gold)) and text == written(answer):
         return True
     return ask(gold, answer) if worth_asking(gold, answer) else None
+
+
+def _without_remainder(text: str) -> str:
+    """`17 mod 5` as what is left of it; `2 mod 5` is 2, and a residue class."""
+    found = _REMAINDER.fullmatch(text) if "mod" in text else None
+    if found is None or int(found[1]) < int(found[2]):
+        return text
+    return str(int(found[1]) % int(found[2])) if int(found[2]) else text
 
 
 def _with_decimal_point(gold: str, answer: str) -> tuple[str, str] | None:
@@ -182,7 +195,21 @@ def _compared(right: ParsedAnswer, given: ParsedAnswer, tolerance: Tolerance) ->
         return None
     if verdict and right.condition and given.condition and right.condition != given.condition and not integers:
         return None
+    if verdict and right.condition != given.condition and any(map(_restricts, (right.condition, given.condition))):
+        return None
     return verdict
+
+
+def _restricts(condition: str) -> bool:
+    """Whether a condition says when an answer holds, rather than what its letters are."""
+    if condition.startswith("assuming"):
+        return False
+    related = bool(_RELATES.search(condition))
+    return (
+        condition.startswith(_RESTRICTIONS)
+        or (condition.startswith("when") and related)
+        or (condition.startswith("if") and not related)
+    )
 
 
 def _choices(gold: str, answer: str) -> bool | None:

@@ -8,7 +8,9 @@ answers. Each kind of undone work has a name; an answer may leave undone what th
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from math import isqrt
 from typing import Final
 
 from reward_kit.answers.final_answer import unboxed
@@ -18,14 +20,20 @@ from reward_kit.mathematics.nodes import (
     Call,
     Constant,
     Degrees,
+    InBase,
+    Interval,
+    Matrix,
     Measure,
     Negative,
     Node,
     Number,
+    Opaque,
     Percent,
+    PlusMinus,
     Power,
     Product,
     Quotient,
+    Ratio,
     Relation,
     Sequence,
     SetOperation,
@@ -36,6 +44,7 @@ from reward_kit.mathematics.nodes import (
 )
 from reward_kit.mathematics.numeric import constant
 from reward_kit.mathematics.parser import read_answer
+from reward_kit.mathematics.spoken import in_symbols
 from reward_kit.mathematics.text import MAX_LENGTH
 from reward_kit.mathematics.tokens import Unreadable
 from reward_kit.mathematics.units import read_unit
@@ -70,6 +79,14 @@ _CALLS: Final = {
 }
 _RELATED: Final = ("=", "<", ">", "≤", "≥", "≠", "\\le", "\\ge", "\\ne", "\\lt", "\\gt", "\\cap", "∩")
 """Without one of these there is no equation, inequality or intersection."""
+_OPERATION: Final = re.compile(
+    r"[-+*×·⋅∙÷^/:|√−]|\\(?:cdot|times|div|ast|pm|[dt]?frac|sqrt|over)(?![A-Za-z])|[\d)]\s*\(|matrix"
+)
+"""Without one of these an answer in digits is a number, and `5 hours 30 minutes` is an amount."""
+_TEN: Final = Number(Fraction(10))
+_ONE: Final = Number(Fraction(1))
+_SCALES: Final = frozenset({100, 1000, 10**5, 10**6, 10**7, 10**9, 10**12, 12})
+_LARGEST_PRIME: Final = 10**6
 _IRRATIONAL: Final = frozenset({"root", "sqrt", "cbrt", "exp", "ln", "log", "lg"})
 
 
@@ -83,7 +100,7 @@ def left_undone(gold: str, answer: str) -> str | None:
     """
     if gold == answer or len(answer) > MAX_LENGTH or len(gold) > MAX_LENGTH:
         return None
-    gold, answer = unboxed(gold), unboxed(answer)
+    gold, answer = in_symbols(unboxed(gold)), in_symbols(unboxed(answer))
     for kind, sign in _LARGE:
         if sign.search(_result_of(answer)) and not sign.search(gold):
             return kind
@@ -98,7 +115,12 @@ def left_undone(gold: str, answer: str) -> str | None:
     undone = sorted(_kinds(given, answer) - allowed)
     if undone:
         return undone[0]
-    return "root or power" if _rational(right) and not _rational_form(given) and _rational_form(right) else None
+    if _rational(right) and not _rational_form(given) and _rational_form(right):
+        return "root or power"
+    if _OPERATION.search(answer) is None or not all(map(_is_number, _values(right))):
+        return None
+    worked_out = all(_is_number(value) for value in _values(given) if _rational(value) and _rational_form(value))
+    return None if worked_out else "arithmetic"
 
 
 def _result_of(text: str) -> str:
@@ -181,6 +203,84 @@ def _plain(node: Node) -> bool:
     if isinstance(node, Negative | Percent):
         return _plain(node.value)
     return isinstance(node, Number) or (isinstance(node, Quotient) and _plain(node.over) and _plain(node.under))
+
+
+def _values(node: Node) -> Iterator[Node]:
+    """The values that an answer is made of, without the brackets, names and units around them."""
+    if isinstance(node, Relation):
+        node = node.operands[-1]
+    if isinstance(node, Sequence):
+        inside: Iterable[Node] = node.items
+    elif isinstance(node, Interval):
+        inside = (node.low, node.high)
+    elif isinstance(node, Matrix):
+        inside = (cell for row in node.rows for cell in row)
+    elif isinstance(node, SetOperation):
+        inside = node.parts
+    else:
+        yield node
+        return
+    for part in inside:
+        yield from _values(part)
+
+
+def _is_number(node: Node) -> bool:
+    """Whether a rational value is written as one: a number, a fraction of whole ones, a × 10^n, a product of powers."""
+    if isinstance(node, Negative | Percent | Degrees | Measure):
+        return _is_number(node.value)
+    if isinstance(node, Number | InBase | Symbol | Constant | Opaque | PlusMinus):
+        return True
+    if isinstance(node, Quotient):
+        return _simple(node.over) and _simple(node.under)
+    if isinstance(node, Ratio):
+        return all(map(_simple, node.parts))
+    if isinstance(node, Sum):
+        return _is_mixed(node)
+    if isinstance(node, Power):
+        return _power_of(node) is not None
+    return isinstance(node, Product) and _is_product(node)
+
+
+def _is_mixed(node: Sum) -> bool:
+    """A whole number and a proper fraction: 2 1/3, but not 380 22/2."""
+    if len(node.terms) != 2:
+        return False
+    whole, part = node.terms
+    if not isinstance(whole, Number) or not isinstance(part, Quotient):
+        return False
+    over, under = part.over, part.under
+    return isinstance(over, Number) and isinstance(under, Number) and over.value < under.value
+
+
+def _is_product(node: Product) -> bool:
+    """`3 \\times 10^5`, or powers of different primes: 2^3 · 5^2."""
+    factors = node.factors
+    if len(factors) == 2 and isinstance(factors[1], Power) and factors[1].base == _TEN and _simple(factors[0]):
+        return _simple(factors[1].exponent)
+    if len(factors) == 2 and _scale(factors[1]):
+        return _simple(factors[0])
+    bases = [factor.value.numerator if isinstance(factor, Number) else _power_of(factor) for factor in factors]
+    primes = [base for base in bases if base is not None and _is_prime(base)]
+    return len(primes) == len(set(primes)) == len(factors) and any(isinstance(factor, Power) for factor in factors)
+
+
+def _scale(node: Node) -> bool:
+    """Whether a factor is a word such as million, written as its number."""
+    return isinstance(node, Number) and node.value in _SCALES
+
+
+def _power_of(node: Node) -> int | None:
+    """The base of a power that stands for a number: of a prime, or of ten; `None` for others, and for a first power."""
+    if not isinstance(node, Power) or not isinstance(node.base, Number) or not _simple(node.exponent):
+        return None
+    base = node.base.value
+    if base.denominator > 1 or node.exponent == _ONE or not (base == 10 or _is_prime(base.numerator)):
+        return None
+    return base.numerator
+
+
+def _is_prime(number: int) -> bool:
+    return 1 < number < _LARGEST_PRIME and all(number % divisor for divisor in range(2, isqrt(number) + 1))
 
 
 def _simple(node: Node) -> bool:

@@ -354,6 +354,7 @@ FUNCTIONS: Final[dict[str, Callable[[Value], Value]]] = {
     "Re": _real_part,
     "Im": _imaginary_part,
     "conjugate": _conjugate,
+    "cis": lambda value: _cosine(value) + _sine(value) * Big(Decimal(0), Decimal(1)),
     "sgn": _sign,
 }
 """Functions of one value, by the name the parser gives them."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
 from reward_kit.mathematics.evaluate import KNOWN_FUNCTIONS
@@ -20,10 +21,12 @@ from reward_kit.mathematics.nodes import (
     parts,
     symbols,
 )
+from reward_kit.mathematics.units import SPOKEN, STRANGE, same_nouns
 
-__all__ = ["label_of", "renamed", "renaming", "stated_value", "unlabelled"]
+__all__ = ["label_of", "renamed", "renaming", "spoken_labels", "stated_value", "unlabelled"]
 
 _SAYS: Final = frozenset({"=", "≈", "∈", "≡"})
+_VARIABLE: Final = re.compile(r"[a-z]|[XYZT]|theta|phi|alpha")
 
 
 def label_of(relation: Node) -> Node | None:
@@ -41,7 +44,8 @@ def stated_value(relation: Relation) -> Node | None:
     if any(operator not in _SAYS for operator in relation.operators):
         return None
     computed = not symbols(relation) and "∈" not in relation.operators
-    if label_of(relation) is None and not computed:
+    label = label_of(relation)
+    if (label is None and not computed) or (isinstance(label, Symbol) and label.name.startswith(STRANGE)):
         return None
     return unlabelled(relation)
 
@@ -73,33 +77,76 @@ def renamed(node: Any, changes: dict[str, str]) -> Any:
     return node
 
 
+def spoken_labels(node: Sequence) -> bool:
+    """Whether each item of a list has a name in words."""
+    labels = [label_of(item) for item in node.items]
+    return all(isinstance(label, Symbol) and label.name[0] in SPOKEN + STRANGE for label in labels)
+
+
 def renaming(label: Node, other: Node) -> dict[str, str] | None:
     """How to rename the variables under `other` so that both labels name the same thing; `None` if they do not."""
-    ours, theirs = _label_parts(label), _label_parts(other)
-    if label != other and any(isinstance(name, Call) and name.name in KNOWN_FUNCTIONS for name in (label, other)):
+    if label == other:
+        return {}
+    if any(isinstance(name, Call) and name.name in KNOWN_FUNCTIONS for name in (label, other)):
         return None  # |y| is not y
-    if isinstance(label, Call) and isinstance(other, Call) and label != other and not ours.arguments + theirs.arguments:
-        return None if label.name == other.name else {}  # T(2) is not T(3)
-    if ours.arguments and theirs.arguments:
-        if len(ours.arguments) != len(theirs.arguments):
-            return None
-        return {given: right for right, given in zip(ours.arguments, theirs.arguments, strict=True) if given != right}
-    if ours.arguments or theirs.arguments or ours.name == theirs.name:
+    ours, theirs = _label_parts(label), _label_parts(other)
+    if not _same_name(ours, theirs):
+        return None
+    if not ours.called or not theirs.called:
         return {}  # f(x) = … and y = … are two ways to name a function
-    plain = len(ours.name) == len(theirs.name) == 1 and ours.name.lower() != theirs.name.lower()
-    return None if plain else {}
+    if len(ours.arguments) != len(theirs.arguments):
+        return None
+    changes = {given: right for right, given in zip(ours.arguments, theirs.arguments, strict=True) if given != right}
+    variables = all(_VARIABLE.fullmatch(name) for pair in changes.items() for name in pair)
+    return changes if variables else None  # P(A) is not P(B), and T(2) not T(3)
 
 
 class _Label(NamedTuple):
     name: str
     arguments: tuple[str, ...]
+    called: bool
+    """Whether it is a function of these arguments."""
+    lettered: bool
+    """Whether its name is a letter, with what may stand at it."""
 
 
 def _label_parts(label: Node) -> _Label:
     if isinstance(label, Call):
-        names = tuple(part.name for part in label.arguments if isinstance(part, Symbol))
-        return _Label(label.name, names if len(names) == len(label.arguments) else ())
-    return _Label(label.name if isinstance(label, Symbol) else repr(label), ())
+        names = tuple(part.name if isinstance(part, Symbol) else repr(part) for part in label.arguments)
+        return _Label(label.name, names, True, True)
+    if isinstance(label, Symbol):
+        return _Label(label.name, (), False, label.name[0] not in SPOKEN + STRANGE)
+    if isinstance(label, Product):
+        return _Label(
+            " ".join(sorted(part.name for part in label.factors if isinstance(part, Symbol))), (), False, True
+        )
+    return _Label(repr(label), (), False, not isinstance(label, Sequence))
+
+
+def _same_name(ours: _Label, theirs: _Label) -> bool:
+    """Whether two names may be those of one thing: a word and a letter may, two words or two letters must agree."""
+    if STRANGE in (ours.name[0], theirs.name[0]):
+        return ours.name == theirs.name
+    if not ours.lettered and not theirs.lettered:
+        spoken = ours.name.startswith(SPOKEN) and theirs.name.startswith(SPOKEN)
+        return not spoken or same_nouns(*(frozenset(label.name[1:].split()) for label in (ours, theirs)))
+    if ours.lettered != theirs.lettered:
+        return True
+    if _marks(ours.name) != _marks(theirs.name):
+        return False  # f' is not f
+    if ours.called != theirs.called:
+        return True
+    if ours.called:
+        return ours.name == theirs.name
+    segments = " " in ours.name, " " in theirs.name
+    if segments[0] != segments[1]:
+        return True
+    base, other = ours.name.lower().split("_"), theirs.name.lower().split("_")
+    return base == other or (base[0] == other[0] and 1 in (len(base), len(other)))
+
+
+def _marks(name: str) -> tuple[int, bool]:
+    return name.count("'"), name.endswith("_bar")
 
 
 def _is_name(node: Node) -> bool:

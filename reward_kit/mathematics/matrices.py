@@ -37,7 +37,27 @@ Rows = tuple[tuple[Node, ...], ...]
 
 def has_matrix(node: Node) -> bool:
     """Whether a matrix is written anywhere in `node`."""
-    return any(isinstance(part, Matrix) or _is_transposed(part) for part in parts(node))
+    tuples = False
+    for part in parts(node):
+        if type(part) is Matrix:
+            return True
+        tuples = tuples or (type(part) is Sequence and _is_tuple(part))
+    return tuples and any(_is_transposed(part) or _combines_tuples(part) for part in parts(node))
+
+
+def _combines_tuples(node: Node) -> bool:
+    """Whether a tuple is added, or multiplied by a number: 2(1, 3) is a vector."""
+    if isinstance(node, Sum):
+        return any(map(_is_tuple, node.terms))
+    if isinstance(node, Product):
+        return any(map(_is_tuple, node.factors))
+    if isinstance(node, Negative):
+        return _is_tuple(node.value)
+    return isinstance(node, Quotient) and _is_tuple(node.over)
+
+
+def _is_tuple(node: Node) -> bool:
+    return isinstance(node, Sequence) and node.opening in ("(", "[") and len(node.items) > 1
 
 
 def _is_transposed(node: Node) -> bool:
@@ -103,7 +123,7 @@ def _product(node: Product) -> Rows | None:
     total: Rows | None = None
     factors: list[Node] = []
     for factor in node.factors:
-        rows = rows_of(factor) if has_matrix(factor) else None
+        rows = rows_of(factor) if has_matrix(factor) or _is_tuple(factor) else None
         if rows is None:
             factors.append(factor)
         else:

@@ -8,6 +8,8 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple, get_args
 
 __all__ = [
+    "CASES",
+    "OTHERWISE",
     "Builder",
     "Call",
     "Constant",
@@ -226,6 +228,12 @@ Node = (
     | Matrix
     | Words
 )
+
+
+CASES: Final = "cases"
+"""The opening of a sequence of `Builder`s that is a function by pieces."""
+OTHERWISE: Final = Symbol("otherwise")
+"""The condition of the piece for all other values."""
 
 
 def _equal(left: tuple[object, ...], right: object) -> bool:

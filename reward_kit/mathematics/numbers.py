@@ -16,7 +16,7 @@ from typing import Final
 from reward_kit.mathematics.nodes import Number
 from reward_kit.mathematics.tokens import Unreadable
 
-__all__ = ["foreign_number", "number", "plain_number", "spelled_number", "with_digits", "with_point"]
+__all__ = ["foreign_number", "in_digits", "number", "plain_number", "spelled_number", "with_digits", "with_point"]
 
 
 _MAX_POWER_OF_TEN: Final = 4_000
@@ -128,6 +128,12 @@ _PARTS: Final = {
 }  # fmt: skip
 _LONGEST_WORDS: Final = 90
 _BEGINNINGS: Final = frozenset({*_UNITS, *_TENS, "half", "a", "minus", "negative"})
+_DIGITS_BEGIN: Final = frozenset({*_UNITS, *_TENS})
+_SPELLED: Final = re.compile(
+    rf"\b(?:{'|'.join([*_UNITS, *_TENS])})\b"
+    rf"(?:[\s-]+(?:and\s+)?(?:{'|'.join([*_UNITS, *_TENS, *_SCALES, 'hundred'])})\b)*",
+    re.IGNORECASE,
+)
 _WORDS: Final = re.compile(r"[a-z]+(?:[ -]+[a-z]+)*")
 
 
@@ -160,11 +166,36 @@ def with_digits(text: str) -> str | None:
             other = spelled_number(" ".join(rest[len(between) :])) if rest[: len(between)] == between else None
             if other is not None:
                 rest = [*between, str(other)]
-        return f"{found} {' '.join(rest)}"
+        return f"{found} {' '.join(_in_digits(rest))}"
     return None
 
 
+def in_digits(text: str) -> str:
+    """`text` with each whole number that it spells out in digits."""
+    return _SPELLED.sub(_digits_of, text)
+
+
+def _digits_of(match: re.Match[str]) -> str:
+    number = spelled_number(match[0])
+    return match[0] if number is None else str(number)
+
+
+def _in_digits(words: list[str]) -> list[str]:
+    """Words in which each number that stands in words is in digits."""
+    found: list[str] = []
+    for word in words:
+        number = spelled_number(word) if re.split("-", word.lower())[0] in _DIGITS_BEGIN else None
+        found.append(word if number is None or number.denominator > 1 else str(number))
+    return found
+
+
 def _from_words(words: list[str]) -> Fraction | None:
+    if "point" in words[:-1]:  # three point one four
+        at = words.index("point")
+        whole, digits = _whole_from_words(words[:at]), [_UNITS.get(word, 10) for word in words[at + 1 :]]
+        if whole is None or max(digits) > 9:
+            return None
+        return whole + Fraction(int("".join(map(str, digits))), 10 ** len(digits))
     part = _PARTS.get(words[-1].removesuffix("s")) if words else None
     if part is None:
         whole = _whole_from_words(words)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import decimal
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Final, NamedTuple
 
 from reward_kit.mathematics.evaluate import LARGE_WHOLE_POINTS, POINTS, WHOLE_POINTS, Point, StepBudget, evaluate
@@ -45,6 +45,8 @@ _MANY_DIGITS: Final = 7
 """A decimal of this many digits stands for what it is the correct rounding of."""
 _FLOAT_DIGITS: Final = 14
 """A decimal of this many digits is a float that a program printed: its last bits may be off."""
+_LONGEST_FLOAT: Final = 17
+"""No float is printed with more digits."""
 _NOISE: Final = 3
 """How many digits larger than noise a number is that is not zero."""
 _SMALLEST_BINARY: Final = 2**40
@@ -141,6 +143,11 @@ def _kinked(node: Node) -> bool:
     )
 
 
+def _bends_with(node: Node, name: str) -> bool:
+    """Whether a variable stands inside of what makes a formula bend."""
+    return any(isinstance(part, Call) and _kinked(part) and name in symbols(part) for part in parts(node))
+
+
 def _is_square(node: Node) -> bool:
     return isinstance(node, Power) and bool(symbols(node.base))
 
@@ -152,8 +159,11 @@ def _points(budget: StepBudget, *nodes: Node, common_log: bool = False) -> list[
         numbers = (part.value for node in nodes for part in parts(node) if isinstance(part, Number))
         far = 2 * max((abs(number) for number in numbers), default=Fraction(1)) + Fraction(7, 3)
         names = sorted({name for node in nodes for name in symbols(node)})
-        for sign in (1, -1):
-            values: dict[str, Value] = {name: sign * (far + Fraction(index, 3)) for index, name in enumerate(names)}
+        for sizes in product((far, -far, Fraction(2, 7)), (1, -1)):
+            values: dict[str, Value] = {
+                name: sizes[0] * sizes[1] ** index + Fraction(index, 3 if sizes[0] > 0 else -3)
+                for index, name in enumerate(names)
+            }
             found.append(Point(budget, POINTS - 1, common_log=common_log, values=values))
     return found
 
@@ -226,7 +236,7 @@ def _printed(difference: Decimal, size: Decimal, written: list[Number]) -> bool:
     for literal in written:
         if literal.digits >= _MANY_DIGITS and difference <= _half_a_unit(literal.decimals or 0):
             return True
-        if literal.digits >= _FLOAT_DIGITS and difference.scaleb(12, context) <= size:
+        if _FLOAT_DIGITS <= literal.digits <= _LONGEST_FLOAT and difference.scaleb(12, context) <= size:
             return True
     return False
 
@@ -315,6 +325,8 @@ def _solves_each_other(gold: Node, answer: Node, budget: StepBudget) -> bool | N
     for name in sorted(symbols(gold)):
         if degree(gold, name) is None or degree(answer, name) is None:
             continue
+        if kinked and (_bends_with(gold, name) or _bends_with(answer, name)):
+            continue  # |y| + x is linear in y only on one side of zero
         points = _points(budget, gold, answer)
         for point in points if kinked else (points[0], points[1], points[3]):
             try:

@@ -23,10 +23,14 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from itertools import pairwise
 from typing import Final, NamedTuple
 
+from reward_kit.answers.vocabulary import DECORATION
 from reward_kit.mathematics.matrices import determinant
 from reward_kit.mathematics.nodes import (
+    CASES,
+    OTHERWISE,
     Builder,
     Call,
     Constant,
@@ -55,7 +59,7 @@ from reward_kit.mathematics.nodes import (
 from reward_kit.mathematics.numbers import number, spelled_number, with_digits
 from reward_kit.mathematics.text import MAX_LENGTH, TEXT_CLOSE, TEXT_OPEN, in_one_spelling, plain
 from reward_kit.mathematics.tokens import END, Letters, Token, Unreadable, tokenise
-from reward_kit.mathematics.units import UNIT_LETTERS, Size, known_unit, read_unit
+from reward_kit.mathematics.units import UNIT_LETTERS, Size, known_unit, read_unit, singular, word_label
 
 __all__ = ["ParsedAnswer", "read_answer"]
 
@@ -74,6 +78,7 @@ _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "langle": "rangle
 _SHAPE: Final = {"\\{": "{", "langle": "(", "\\}": "}", "rangle": ")"}
 _SET_OPERATORS: Final = {"cup": "∪", "cap": "∩", "setminus": "∖", "backslash": "∖"}
 _EITHER: Final = frozenset({"or", "oder", "ou"})
+_CASES: Final = frozenset({"if", "for", "when", "where", "as"})
 _SYSTEMS: Final = frozenset({"cases", "aligned", "align", "array*", "gathered", "dcases"})
 _MATRICES: Final = frozenset("matrix pmatrix bmatrix vmatrix Bmatrix Vmatrix smallmatrix array".split())
 # units
@@ -81,6 +86,9 @@ _FACTORS: Final = {
     "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
     "lakh": 10**5, "crore": 10**7,
 }  # fmt: skip
+_IN_LABELS: Final = frozenset({"word", "number", "symbol"})
+_LONGEST_LABEL: Final = 14
+_LONGEST_EVENT: Final = 12
 _NOT_UNITS: Final = frozenset(
     "not or than least most about approximately cannot can is are was were if does do no error none "
     "null true false undefined infinite to between from".split()
@@ -218,6 +226,8 @@ def _condition_at(tokens: list[Token], begin: int) -> int:
             if index and not depth and declares:
                 return index  # (k ∈ Z)
             depth += (token.text in _CLOSING) - (token.text in _CLOSING.values())
+        elif token.kind == "command" and token.text in ("begin", "end"):
+            depth += 1 if token.text == "begin" else -1
         elif index and not depth and token.kind == "word" and token.text.lower() in _CONDITIONS:
             return index if tokens[index - 1].text != "," else index - 1
         elif index and not depth and token.text in ("forall", "iff", "implies"):
@@ -240,6 +250,8 @@ class Parser:
         """How many `|` are open: the next one closes."""
         self._inside = ""
         """The innermost bracket that is open."""
+        self._alternatives: list[int] = []
+        """Which items come after an "or" outside of all brackets."""
 
     # ── answers: items in lists ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -248,6 +260,8 @@ class Parser:
         items, rows = self._items()
         if self._peek() is not END:
             raise Unreadable(f"{self._peek().text!r} is left over")
+        if (solutions := _solutions(items, self._alternatives)) is not None:
+            return Sequence(solutions, "", "or")
         if len(rows) > 1 and any(count > 1 for count in rows):
             return Sequence(tuple(Sequence(part) for part in _split(items, rows)))
         joined = {token.text for token in self._tokens if token.kind == "conjunction"}
@@ -262,6 +276,8 @@ class Parser:
             semicolon = self._tokens[self._at - 1].text == ";"
             if self._ended():
                 break
+            if not self._inside and self._tokens[self._at - 1].text in _EITHER:
+                self._alternatives.append(len(items))
             items.append(self._item())
             if semicolon:
                 rows.append(1)
@@ -288,20 +304,45 @@ class Parser:
 
     def _item(self) -> Node:
         """One item of a list: a label, a relation, a unit."""
-        self._skip_label()
+        name = self._label()
         node = self._relation()
         if self._peek().kind == "word" or self._is("/") or self._is("{") or self._is("°"):
             node = self._with_unit(node)
-        return _named_point(node)
+        node = _named_point(node)
+        return node if not name else Relation((Symbol(name), node), ("=",))
 
-    def _skip_label(self) -> None:
-        """`Minimum:`, `Maximum =`, `Sequence 1:`, `lower_bound:`."""
+    def _label(self) -> str:
+        """Read `Minimum:`, `length =`, `the area of ABC =`, `Sequence 1:`; empty where nothing has such a name."""
+        if self._peek().kind != "word" and not self._names_extreme(0):
+            return ""
         ahead = 0
-        while self._peek(ahead).kind in ("word", "number") or (ahead and self._is("_", ahead)):
+        while ahead <= _LONGEST_LABEL and (
+            self._peek(ahead).kind in _IN_LABELS or self._names_extreme(ahead) or (ahead and self._is("_", ahead))
+        ):
             ahead += 1
-        words = any(self._peek(index).kind == "word" for index in range(ahead))
-        if words and (self._is(":", ahead) or self._peek(ahead) == Token("relation", "=", self._peek(ahead).spaced)):
-            self._at += ahead + 1
+        found = [self._peek(index) for index in range(ahead)]
+        ends = self._is(":", ahead) or self._peek(ahead) == Token("relation", "=", self._peek(ahead).spaced)
+        spoken = [index for index, token in enumerate(found) if token.kind == "word" or self._names_extreme(index)]
+        if not ends or not spoken:
+            return ""
+        if (
+            found[-1].kind == "symbol"
+            and found[-1].text.islower()
+            and not all(_is_idle(found[at]) or found[at].kind == "function" for at in spoken)
+        ):
+            return ""  # the slope of the line y = 2x
+        name = word_label([token.text for token in found])
+        only_variable = not name or (len(found) > spoken[-1] + 1 and all(_is_idle(found[index]) for index in spoken))
+        if only_variable and len(found) > spoken[-1] + 1:  # the value of x = 5
+            self._at += spoken[-1] + 1
+            return ""
+        self._at += ahead + 1
+        return name
+
+    def _names_extreme(self, ahead: int) -> bool:
+        """Whether `max` or `min` stands here as a name, and not before what it is taken of."""
+        token = self._peek(ahead)
+        return token.kind == "function" and token.text in ("max", "min") and not self._is("(", ahead + 1)
 
     def _relation(self) -> Node:
         operands = [self._operand()]
@@ -465,9 +506,12 @@ class Parser:
             smaller = _only_size(self._joined_text(begin + 1, stop)) if self._kind(begin) == "number" else None
             if smaller is None or smaller.dimensions != size.dimensions or smaller.factor >= size.factor:
                 break
-            ratio = Number(size.factor / smaller.factor)
-            total = Sum((Product((larger.value, ratio)), number(self._text(begin))))
-            larger = Measure(total, self._joined_text(begin + 1, stop))
+            ratio, count = Number(size.factor / smaller.factor), number(self._text(begin))
+            if len(size.dimensions) == 1 and size.dimensions[0][0].isupper():  # money is told in its larger unit
+                larger = Measure(Sum((larger.value, Quotient(count, ratio))), larger.unit)
+            else:
+                total = Sum((Product((larger.value, ratio)), count))
+                larger = Measure(total, self._joined_text(begin + 1, stop))
             self._at = stop
         return larger
 
@@ -705,6 +749,8 @@ class Parser:
     def _arguments(self, name: str) -> tuple[Node, ...] | None:
         """The arguments in brackets after a letter that is a function; `None` where it is a factor."""
         start = self._at
+        if name in ("P", "Pr", "E") and (event := self._event()):
+            return (Symbol(event),)
         inside = self._bracketed()
         arguments = inside.items if isinstance(inside, Sequence) else (inside,)
         plain = all(isinstance(argument, Symbol | Number) for argument in arguments)
@@ -714,6 +760,17 @@ class Parser:
             return arguments
         self._at = start
         return None
+
+    def _event(self) -> str:
+        """What stands in `P(A | B) =` and `P(A^c) =`, as written; empty where that is something else."""
+        end = self._at + 1
+        while end < len(self._tokens) and self._text(end) != ")" and end - self._at <= _LONGEST_EVENT:
+            end += 1
+        inside = self._tokens[self._at + 1 : end]
+        if self._text(end + 1) != "=" or len(inside) < 2 or inside[0].kind != "symbol" or self._text(end) != ")":
+            return ""
+        self._at = end + 1
+        return "".join(token.text for token in inside if token.text not in ("{", "}"))
 
     def _subscript(self) -> str:
         self._expect("_")
@@ -932,20 +989,42 @@ class Parser:
         return determinant(tuple(rows)) if name == "vmatrix" else Matrix(tuple(rows))
 
     def _system(self) -> Node:
-        r"""Equations one below the other: `\\begin{cases} x = 1 \\\\ y = 2 \\end{cases}`; no function by pieces."""
+        r"""Equations one below the other, `\begin{cases} x = 1 \\ y = 2 \end{cases}`, or a function by pieces."""
         before, self._inside = self._inside, "begin"
         equations: list[Node] = []
         while not self._accept("end"):
-            equations.append(self._item())
-            while self._accept(","):
+            row = self._item()
+            comma = self._accept(",")
+            conditional = self._peek().kind == "word" and self._peek().text.lower() in _CASES
+            goes_on = comma and self._peek().text != "\\\\" and not self._is("end")
+            if self._accept("&") or goes_on or conditional:
+                row = Builder(row, self._case())
+            equations.append(row)
+            while self._accept(",") or self._accept("."):
                 pass
             if not self._accept("\\\\") and not self._is("end"):
                 raise Unreadable("a system without an end")
         self._environment_name()
         self._inside = before
+        if equations and all(isinstance(equation, Builder) for equation in equations):
+            return Sequence(tuple(equations), CASES, CASES)
         if not all(isinstance(equation, Relation) for equation in equations):
             raise Unreadable("a function by pieces")
         return Sequence(tuple(equations))
+
+    def _case(self) -> Node:
+        """When a piece of a function holds: a relation, some of them, or otherwise."""
+        while self._peek().kind == "word" and self._peek().text.lower() in _CASES:
+            self._at += 1
+        if self._peek().kind == "word" and self._peek().text.lower() in ("otherwise", "else", "elsewhere"):
+            self._at += 1
+            return OTHERWISE
+        conditions = [self._relation()]
+        joined = ""
+        while self._peek().kind == "conjunction" or (self._is(",") and self._peek(1).text not in ("\\\\", "end")):
+            joined = "or" if self._next().text == "or" else joined or "and"
+            conditions.append(self._relation())
+        return conditions[0] if len(conditions) == 1 else Sequence(tuple(conditions), "", joined)
 
     def _environment_name(self) -> str:
         self._expect("{")
@@ -1011,6 +1090,20 @@ def _times(left: Node, right: Node) -> Node:
 
 def _added(terms: list[Node]) -> Node:
     return terms[0] if len(terms) == 1 else Sum(tuple(terms))
+
+
+def _solutions(items: list[Node], alternatives: list[int]) -> tuple[Node, ...] | None:
+    """`x = 1, y = 2 or x = 3, y = 4` as two solutions; `None` where "or" divides no groups of named values."""
+    starts = [0, *alternatives, len(items)]
+    groups = [items[begin:end] for begin, end in pairwise(starts)]
+    if len(groups) < 2 or len(groups[0]) < 2 or len({len(group) for group in groups}) > 1:
+        return None
+    named = all(isinstance(item, Relation) and isinstance(item.operands[0], Symbol) for item in items)
+    return tuple(Sequence(tuple(group)) for group in groups) if named else None
+
+
+def _is_idle(token: Token) -> bool:
+    return singular(token.text) in DECORATION
 
 
 def _only_size(unit: str) -> Size | None:

@@ -13,6 +13,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from reward_kit.answers.vocabulary import NOTHING
+from reward_kit.mathematics.spoken import in_english, in_symbols, may_be_foreign, may_be_spoken, words_in
+
 __all__ = ["MAX_LENGTH", "TEXT_CLOSE", "TEXT_OPEN", "in_one_spelling", "plain"]
 
 
@@ -58,7 +61,7 @@ _UNICODE: Final = str.maketrans(
         "（": "(", "）": ")", "［": "[", "］": "]", "，": ",", "、": ",", "；": ";", "：": ":", "＝": "=", "＜": "<",
         "＞": ">", "＋": "+", "％": "%", "。": ".",
         "⌊": "\\lfloor ", "⌋": "\\rfloor ", "⌈": "\\lceil ", "⌉": "\\rceil ",
-        "ħ": "\\hbar ", "ℏ": "\\hbar ", "ℓ": "\\ell ", "𝑒": "e", "ℯ": "e", "ⅈ": "i", "∠": "",
+        "ħ": "\\hbar ", "ℏ": "\\hbar ", "ℓ": "\\ell ", "𝑒": "e", "ℯ": "e", "ⅈ": "i", "∠": "\\angle ",
         "△": "\\triangle ", "\t": " ", "\r": " ",
     }
 )  # fmt: skip
@@ -87,7 +90,7 @@ _FONT: Final = re.compile(
 )
 _ROMAN: Final = re.compile(r"\\(?:mathrm|operatorname\*?|mathop)\s{0,4}\{([^{}]*)\}")
 _TYPOGRAPHY: Final = re.compile(
-    r"\\\\|\\(?:angle|measuredangle|left|right|bigl|bigr|Bigl|Bigr|biggl|biggr|big|Big|bigg|Bigg|middle)(?![a-zA-Z])\.?"
+    r"\\\\|(?<![A-Za-z\\])m\s?\\(?:measured)?angle(?![a-zA-Z])|\\(?:angle|measuredangle|left|right|bigl|bigr|Bigl|Bigr|biggl|biggr|big|Big|bigg|Bigg|middle)(?![a-zA-Z])\.?"
     r"|\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|thinspace|negthinspace|medspace|thickspace)"
     r"(?![a-zA-Z])"
     r"|\\q?quad|\\(?:hspace\s{0,2}\{[^{}]*\}|phantom\s{0,2}\{[^{}]*\}|allowbreak|enspace)(?![a-zA-Z])"
@@ -112,9 +115,14 @@ _ESCAPED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _MODULE_E: Final = re.compile(r"\b(?:math|Math|np|numpy)\.[eE]\b")
 _MODULE: Final = re.compile(r"\b(?:math|Math|np|numpy|sympy|sp|cmath)\.(?=[A-Za-z])")
 _REPEATING: Final = re.compile(r"(?<![\d.])(\d{0,30})\.(\d{0,30})\\(?:overline|bar|dot)\s?\{?(\d{1,30})\}?")
+_PERIODIC: Final = re.compile(r"(?<![\d.])(\d{0,30})\.(\d{0,30})\((\d{1,30})\)")
+"""`0.1(6)`: the digits in brackets go on for ever."""
+_INDIAN: Final = re.compile(r"\s*(-?)(\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d{1,9})?)\s*")
 _TEMPERATURE: Final = re.compile(
     rf"°\s?(?:[{TEXT_OPEN}{{]\s?)?([CF]|celsius|fahrenheit)(?:\s?[{TEXT_CLOSE}}}])?(?![A-Za-z])", re.IGNORECASE
 )
+_BARRED: Final = re.compile(r"\\(?:overline|bar)(?:\s?\{([^{}]{1,60})\}|\s+([A-Za-z])(?![A-Za-z]))")
+_COMPLEX: Final = re.compile(r"(?<![A-Za-z\\])i(?![A-Za-z])")
 _SCALES: Final = {"c": "celsius", "f": "fahrenheit"}
 _MONEY: Final = re.compile(
     r"(?P<minus>-\s?)?(?:(?P<country>US|AU?|CA?|HK)?\\?\$|(?P<sign>[€£¥₹])|\\(?P<command>pounds|euro)\b)\s?"
@@ -150,7 +158,7 @@ _UNDEFINED: Final = re.compile(
 _REALS_WITHOUT: Final = re.compile(
     r"(?:(?<=^)|(?<=[\s$]))(?:R|ℝ|\\mathbb\s?\{?R\}?)\s?\\\s?(?:\\?\{)([^{}\\]{1,60})\\?\}"
 )
-_GOES_ON: Final = re.compile(r"\.\d{1,20}\.\.\.$")
+_GOES_ON: Final = re.compile(r"\d\.\.\.$")
 """A decimal that goes on is not the number it begins with."""
 _TAIL: Final = " \n.,;:"
 _LONGEST_PHRASE: Final = 80
@@ -165,27 +173,43 @@ def plain(text: str) -> str:
 
 def _plain(text: str) -> str:
     ascii_only = text.isascii()
-    if "$" in text or not ascii_only:
-        text = _with_currency(text)
-    if not ascii_only:
-        text = _MICRO.sub("u", text)
-    text = _without_damage(text)
+    said = words_in(text)
+    text = _without_damage(_of_one_country(text, said, ascii_only))
     if (meant := _meant_phrase(text)) is not None:
         return meant
-    if "R" in text and "\\" in text:
-        text = _REALS_WITHOUT.sub(r"\\mathbb{R} \\setminus \\{\1\\}", text)
-    if "<" in text:
-        text = _HTML.sub(lambda tag: "}" if tag[1] else "^{" if tag[2] == "sup" else "_{", text)
-    if "." in text:
-        text = _MODULE.sub("", _MODULE_E.sub("e", _HALF_OF_DAY.sub(r"\1m", text)))
-    if "{" in text:
-        text = _BRACED_WORD.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", _THOUSANDS.sub(",", text))
+    text = _without_typing(text)
     text = _without_typography(text) if "\\" in text else text.replace("$", " ").replace("~", " ")
     if "°" in text:
         text = _TEMPERATURE.sub(_temperature, text)
     text = _ORDINAL.sub(" ", text).strip().strip("*`").lstrip(" :")
-    text = in_one_spelling(text)
+    text = in_one_spelling(in_symbols(text) if may_be_spoken(said) or not ascii_only else text)
     return text if _GOES_ON.search(text) else text.rstrip(_TAIL)
+
+
+def _of_one_country(text: str, said: list[str], ascii_only: bool) -> str:
+    """`text` with its prices as amounts, and the known words of other languages in English."""
+    if "$" in text or not ascii_only:
+        text = _with_currency(text)
+    if not ascii_only:
+        text = _MICRO.sub("u", text)
+    return in_english(text) if not ascii_only or may_be_foreign(said) else text
+
+
+def _without_typing(text: str) -> str:
+    """`text` without what HTML, programs and countries write in a way of their own."""
+    if "R" in text and "\\" in text:
+        text = _REALS_WITHOUT.sub(r"\\mathbb{R} \\setminus \\{\1\\}", text)
+    if "<" in text:
+        text = _HTML.sub(lambda tag: "}" if tag[1] else "^{" if tag[2] == "sup" else "_{", text)
+    if "," in text and (indian := _INDIAN.fullmatch(text)) is not None:
+        text = _grouped_by_commas(indian)
+    if "." in text:
+        if "(" in text:
+            text = _PERIODIC.sub(_fraction, text)
+        text = _MODULE.sub("", _MODULE_E.sub("e", _HALF_OF_DAY.sub(r"\1m", text)))
+    if "{" in text:
+        text = _BRACED_WORD.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", _THOUSANDS.sub(",", text))
+    return text
 
 
 _kept = lru_cache(2048)(_plain)
@@ -193,7 +217,9 @@ _kept = lru_cache(2048)(_plain)
 
 def _meant_phrase(text: str) -> str | None:
     """What a phrase of a few words stands for: all real numbers, no solution, no value."""
-    bare = text.strip(" ${}\n").removeprefix(r"\text{").strip()
+    bare = text.strip(" ${}\n").removeprefix(r"\text{").strip(" .。!")
+    if bare.lower() in NOTHING:
+        return "\\emptyset"
     if not bare[:1].isalpha() or len(bare) > _LONGEST_PHRASE:
         return None
     for phrase, meant in _PHRASES:
@@ -244,6 +270,8 @@ def _without_typography(text: str) -> str:
         text = _SYSTEM.sub(r"\1", text)
     text = _BOX.sub("", _THOUSANDS.sub(",", text.replace("\\$", "$")))
     text = _REPEATING.sub(_fraction, _DEGREE.sub("°", text))
+    if "bar" in text or "overline" in text:
+        text = _BARRED.sub(_conjugated, text)
     text = _TEXT.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", text)
     text = _ROMAN.sub(_roman, text)
     text = _FONT.sub(" ", text)
@@ -255,6 +283,14 @@ def _fraction(match: re.Match[str]) -> str:
     whole, start, repeated = match.groups()
     over = int(whole + start + repeated) - int(whole + start or "0")
     return rf"\frac{{{over}}}{{{10 ** len(start) * (10 ** len(repeated) - 1)}}}"
+
+
+def _conjugated(match: re.Match[str]) -> str:
+    """A bar over a letter belongs to its name, and one over a complex number makes it another; others say nothing."""
+    inside = (match[1] or match[2]).strip()
+    if len(inside) == 1:
+        return f" {inside}_{{bar}} "
+    return f" conjugate({inside}) " if _COMPLEX.search(inside) else match[0]
 
 
 def _roman(match: re.Match[str]) -> str:
@@ -304,9 +340,28 @@ def _grouped_by_spaces(match: re.Match[str]) -> str:
     return match[0].replace(" ", "")
 
 
+def _grouped_by_commas(match: re.Match[str]) -> str:
+    """`12,34,567`, as India groups its numbers."""
+    return match[1] + match[2].replace(",", "")
+
+
+def _parts(match: re.Match[str]) -> str:
+    """`(a) 3 (b) 5` as `part 1: 3, part 2: 5`."""
+    found = _PART.split(match[0])
+    letters = [name.strip("() ") for name in found[1::2]]
+    if len(letters) == 1 or not all(map(str.strip, found[2::2])):
+        return match[0]
+    if found[0].strip() or letters not in ([*"abcdefgh"][: len(letters)], ["i", "ii", "iii", "iv"][: len(letters)]):
+        return match[0]
+    return ", ".join(f"part {place}: {text.strip(' ,;:')}" for place, text in enumerate(found[2::2], 1))
+
+
 def _sexagesimal(match: re.Match[str]) -> str:
     """Degrees, minutes and seconds as degrees."""
     return f"({match[1]}+{match[2]}/60+{match[3] or 0}/3600)°"
+
+
+_PART: Final = re.compile(r"(?:^|[\s,;]+)(\((?:[a-h]|i{1,3}|iv)\))\s*")
 
 
 def _derivative(match: re.Match[str]) -> str:
@@ -392,8 +447,8 @@ _RULES: Final = (
     # 3 \mu m, 2 k\Omega
     _Rule(("\\mu",), re.compile(r"(?<=\d)\s+\\mu\s{0,2}\u27e6?([mgsLlFACVWJNT])(?=[\s\u27e7]*$)"), " u\\1"),
     _Rule(("\\Omega",), re.compile(r"(?<=\d)\s*\u27e6?([kM])[\s\u27e7]*\\Omega"), " \u27e6\\1Omega\u27e7"),
-    # f^{-1}(x) = 2x names a function
-    _Rule(("-1",), re.compile(r"^\s*([a-zA-Z])\s?\^\s?(?:\{\s?-1\s?\}|-1)\s?(?=\(\s?[a-z]\s?\)\s?=)"), r"\1"),
+    # f^-1(x) = 2x names a function
+    _Rule(("^-1", "^ -1"), re.compile(r"^\s*([a-zA-Z])\s?\^\s?-1\s?(?=\(\s?[a-z]\s?\)\s?=)"), r"\1^{-1}"),
     # dy/dx = 2x
     _Rule(("dx", "dt"), re.compile(r"^\s*(?:\\[dt]?frac\s?\{d([a-z])\}\s?\{d[tx]\}|d([a-z])/d[tx])\s?="), _derivative),
     # Matrix([[1, 2], [3, 4]])
@@ -414,7 +469,28 @@ _RULES: Final = (
     # x = 3 (mod 5)
     _Rule(("mod",), re.compile(r"\(?\s?\\?[pb]?mod\s?\{?\s?(\d{1,30})\s?\}?\s?\)?$"), r"\\pmod \1"),
     # 3 to 2
-    _Rule((" to ",), re.compile(r"^(\d{1,9})\s+to\s+(\d{1,9})$"), r"\1:\2"),
+    _Rule((" to ",), re.compile(r"^(\d{1,9})[\s\u27e6]+to[\s\u27e7]+(\d{1,9})$"), r"\1:\2"),
+    # a ratio of 3 to 2, the ratio is 3:2
+    _Rule(
+        ("atio ",),
+        re.compile(r"^(?:the\s|a\s)?ratio\s(?:is|of)\s(\d{1,9})(?:\s+to\s+|\s?:\s?)(\d{1,9})$", re.I),
+        r"\1:\2",
+    ),
+    # the length is 5 and the width is 3
+    _Rule(
+        (" is ", " are ", " was ", " equals "),
+        re.compile(
+            r"(?:(?<=^)|(?<=\band\s)|(?<=,\s)|(?<=;\s))((?:[A-Za-z][a-z'-]*\s){0,6}[A-Za-z][A-Za-z'-]+|[b-hj-zB-HJ-Z])\s+"
+            r"(?:is\sequal\sto|is|are|was|equals)\s+(?=[-+]?(?:\d|\\(?:[dt]?frac|sqrt|pi)|\())",
+        ),
+        r"\1 = ",
+    ),
+    # 3\hat{\imath}
+    _Rule(("math",), re.compile(r"\\([ij])math(?![A-Za-z])"), r"\1"),
+    # aligned equations
+    _Rule(("&=", "& ="), re.compile(r"&\s?="), "="),
+    # (a) 3 (b) 5
+    _Rule(("(b)", "(ii)"), re.compile(r"^\(?(?:a|i)\).+", re.DOTALL), _parts),
     # 30 sec is a time, not a secant
     _Rule(("sec",), re.compile(r"(?<=\d)[\s\u27e6]+sec\.?(?=[\s\u27e7]*(?:$|[,;)]))"), " \u27e6seconds"),
     # x is greater than 3

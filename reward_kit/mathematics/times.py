@@ -75,6 +75,16 @@ class Time(NamedTuple):
     """"a" before noon, "p" after it, empty where nothing says which."""
 
 
+_LED_TO: Final = re.compile(r"^\s*(?:(?:the\s+)?time\s+is|it\s+is|at)\s+(?=\d|half|quarter)", re.IGNORECASE)
+_HOURS: Final = {
+    word: hour
+    for hour, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), start=1)
+}
+_MINUTES: Final = _HOURS | {"quarter": 15, "a quarter": 15, "half": 30, "twenty": 20, "twenty-five": 25, "fifteen": 15}
+_SPOKEN: Final = re.compile(
+    r"(?P<count>(?:a\s)?quarter|half|twenty-five|[a-z]+|\d{1,2})(?:\sminutes?)?\s(?P<way>past|after|to|before|till)\s"
+    r"(?P<hour>[a-z]+|\d{1,2})(?:\so'clock)?(?:\s?(?P<half>[ap])\.?m\.?)?"
+)
 _NAMED: Final = {"noon": Time(12, 0, 0, "p"), "midday": Time(12, 0, 0, "p"), "midnight": Time(12, 0, 0, "a")}
 
 
@@ -82,7 +92,14 @@ def read_time(text: str) -> Time | None:
     """The time that `text` is; `None` if it is anything else, a bare number too."""
     if len(text) <= _LONGEST_TIME and (named := _NAMED.get(text.strip(" .").lower())) is not None:
         return named
-    if len(text) > _LONGEST_TIME or not text.lstrip(" ${")[:1].isdigit():
+    if len(text) > _LONGEST_TIME:
+        return None
+    if text[:1].isalpha():
+        text = _LED_TO.sub("", text)
+    if " past " in text or " to " in text or " after " in text or " before " in text:
+        spoken = _SPOKEN.fullmatch(text.strip(" .").lower())
+        return _from_spoken(spoken) if spoken is not None else None
+    if not text.lstrip(" ${")[:1].isdigit():
         return None
     bare = _TEXT.sub(r" \1 ", text.replace("\\ ", " ").replace("~", " ").replace("\\,", " ")).strip(" $.{}")
     match = _TIME.fullmatch(re.sub(r"\s+", " ", bare))
@@ -92,6 +109,24 @@ def read_time(text: str) -> Time | None:
     part = {"morning": "a", "midnight": "a", "noon": "p", "afternoon": "p", "evening": "p"}
     half = part.get((match["part"] or marker).lower(), marker[:1] if marker[:1] in ("a", "p") else "")
     return Time(int(match["hour"]), int(match["minute"] or 0), int(match["second"] or 0), half)
+
+
+def _from_spoken(match: re.Match[str]) -> Time | None:
+    """Half past four, ten to five; `None` where there are no such minutes."""
+    count = _MINUTES.get(match["count"]) or (int(match["count"]) if match["count"].isdigit() else None)
+    hour = _HOURS.get(match["hour"]) or (int(match["hour"]) if match["hour"].isdigit() else None)
+    if (
+        count is None
+        or hour is None
+        or not 0 < count < 60
+        or hour > 24
+        or (match["count"] == "half" and match["way"] == "to")
+    ):
+        return None
+    half = (match["half"] or "")[:1]
+    if match["way"] in ("past", "after"):
+        return Time(hour, count, 0, half)
+    return Time(hour - 1 or 12, 60 - count, 0, half)
 
 
 def same_time(gold: Time, answer: Time) -> bool | None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
+from reward_kit.answers.vocabulary import NAMES
 from reward_kit.mathematics.text import TEXT_CLOSE, TEXT_OPEN
 
 __all__ = ["END", "MAX_TOKENS", "Kind", "Letters", "Token", "Unreadable", "tokenise"]
@@ -35,6 +36,7 @@ FUNCTION_NAMES: Final[dict[str, str]] = {
     "atanh": "artanh", "arcsinh": "arsinh", "arccosh": "arcosh", "arctanh": "artanh", "sign": "sgn",
     "root": "sqrt", "comb": "binom", "binom": "binom", "binomial": "binom", "dbinom": "binom", "tbinom": "binom",
     "choose": "binom", "nCr": "binom", "factorial": "factorial", "ceiling": "ceil", "conjugate": "conjugate",
+    "cis": "cis",
     "Sqrt": "sqrt", "Log": "log", "Ln": "ln", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Exp": "exp",
 }  # fmt: skip
 """Functions as written, in LaTeX and in plain text, and what they are called inside."""
@@ -52,7 +54,7 @@ RELATIONS: Final[dict[str, str]] = {
     "=": "=", "==": "=", "<": "<", ">": ">", "<=": "≤", ">=": "≥", "=<": "≤", "=>": "≥", "!=": "≠", "<>": "≠",
     "lt": "<", "gt": ">", "le": "≤", "ge": "≥", "leq": "≤", "geq": "≥", "leqslant": "≤", "geqslant": "≥", "ne": "≠",
     "neq": "≠", "approx": "≈", "simeq": "≈", "doteq": "≈", "approxeq": "≈", "in": "∈", "equiv": "≡", "cong": "≡",
-    "leqq": "≤", "geqq": "≥", "nleq": ">", "ngeq": "<", "notin": "∉", "mapsto": "=", "colon": ":", "subseteq": "⊆",
+    "leqq": "≤", "geqq": "≥", "nleq": ">", "ngeq": "<", "notin": "∉", "mapsto": "=", "subseteq": "⊆",
     "subset": "⊆", "sim": "~", "propto": "∝", "parallel": "∥", "perp": "⊥", "divides": "∣",
 }  # fmt: skip
 CONJUNCTIONS: Final = frozenset({"and", "or", "und", "et", "ou", "oder", "land", "lor", "wedge", "vee", "AND", "OR"})
@@ -61,6 +63,7 @@ SHORT_WORDS: Final = frozenset(
     "is if no not the of in for all any are to at by as be it an on so we he she has was were its iff per via yes but "
     "cm mm km nm ft mi yd lb lbs kg mg ml mL cc oz hr hrs min mins sec secs ms day yr yrs mph kmh kph sq cu pm am USD "
     "usd EUR eur odd dne DNE cup gal pt qt mol kJ kW kWh Hz kHz MHz GB MB TB KB kB Pa kPa atm dB eV rad deg pct men "
+    "sum age leg arc tax fee pay row "
     "man boy car cat dog egg pen box bag way set two six ten one red let can nor out bit tip rpm pts mA kN Nm fps lbf "
     "rs Rs INR GBP CNY RMB AUD CAD erg cal bar lux rev MeV keV GeV AU ly kpc Mpc mV kV MPa GPa nF MW GW mW mH".split()
 )
@@ -89,7 +92,7 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 _FUNCTION_PREFIX: Final = re.compile(r"(arcsin|arccos|arctan|sqrt|sin|cos|tan|cot|sec|csc|ln|log|exp|pi)([xyzrABC])")
-_SKIPPED: Final = frozenset("?#@\\.`")
+_SKIPPED: Final = frozenset("#@\\.`")
 _DEPTH: Final = {"(": 1, "[": 1, "\\{": 1, ")": -1, "]": -1, "\\}": -1}
 _PLAIN_MARK: Final = {
     "\\": "\\\\",
@@ -180,7 +183,9 @@ def _mark(piece: str, spaced: bool, tokens: list[Token]) -> None:
 
 
 def _command(name: str, spaced: bool, tokens: list[Token]) -> None:
-    if name in FUNCTION_NAMES and name != "choose":
+    if name == "colon":
+        tokens.append(Token("mark", ":", spaced))
+    elif name in FUNCTION_NAMES and name != "choose":
         tokens.append(Token("function", FUNCTION_NAMES[name], spaced))
     elif name in CONSTANTS:
         tokens.append(Token("constant", CONSTANTS[name], spaced))
@@ -214,6 +219,7 @@ def _letters(run: str, spaced: bool, in_text: bool, tokens: list[Token]) -> None
         _letters(glued[2], False, in_text, tokens)
     elif (
         (tokens and spaced and tokens[-1].kind == "number" and run in UNIT_SYMBOLS)
+        or (tokens and spaced and tokens[-1].kind in ("number", "word") and len(run) > 2 and run in NAMES)
         or in_text
         or len(run) > _LONGEST_PRODUCT
         or run in SHORT_WORDS

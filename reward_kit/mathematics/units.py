@@ -14,12 +14,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from typing import Final, NamedTuple
 
-__all__ = ["GENERIC", "Size", "Unit", "known_unit", "read_unit", "same_nouns"]
+from reward_kit.answers.vocabulary import DECORATION, DENIALS, NAMES, SYNONYMS
+
+__all__ = [
+    "GENERIC",
+    "SPOKEN",
+    "STRANGE",
+    "Size",
+    "Unit",
+    "is_known",
+    "known_unit",
+    "names_something",
+    "read_unit",
+    "same_nouns",
+    "singular",
+    "word_label",
+]
 
 Dimensions = tuple[tuple[str, int], ...]
 """Base quantities and their exponents, sorted; those with exponent zero are left out."""
@@ -42,6 +58,8 @@ class Unit(NamedTuple):
     """What it may be; empty where it names no known unit."""
     words: frozenset[str]
     """What else stands there, in the singular, without decoration."""
+    unknown: frozenset[str] = frozenset()
+    """Those of the words that are no known name of anything: nobody can say that they do not matter."""
 
 
 GENERIC: Final = "unit"
@@ -74,22 +92,22 @@ _MILE: Final = Fraction("1609.344")
 
 # Symbol, name, size, the prefixes in use. Symbols are read as written, names in lower case and singular.
 _WITH_PREFIXES: Final[tuple[tuple[str, str, Size, str], ...]] = (
-    ("m", "meter", _size(1, length=1), "nuµmcdk"),
-    ("g", "gram", _size("1/1000", mass=1), "nuµmcdk"),
-    ("s", "second", _size(1, time=1), "nuµm"),
-    ("L", "liter", _size("1/1000", length=3), "uµmcdk"),
+    ("m", "meter", _size(1, length=1), "pnuµmcdhkMGT"),
+    ("g", "gram", _size("1/1000", mass=1), "pnuµmcdhkMGT"),
+    ("s", "second", _size(1, time=1), "pnuµmkMG"),
+    ("L", "liter", _size("1/1000", length=3), "nuµmcdhkM"),
     ("l", "liter", _size("1/1000", length=3), "uµmcdk"),
-    ("N", "newton", _size(1, **_FORCE), "mkM"),
-    ("J", "joule", _size(1, **_ENERGY), "mkMGT"),
-    ("W", "watt", _size(1, **_POWER), "mkMGT"),
+    ("N", "newton", _size(1, **_FORCE), "uµmkMG"),
+    ("J", "joule", _size(1, **_ENERGY), "nuµmkMGT"),
+    ("W", "watt", _size(1, **_POWER), "nuµmkMGT"),
     ("Wh", "watt-hour", _size(3600, **_ENERGY), "kMGT"),
-    ("V", "volt", _size(1, **_VOLT), "uµmkM"),
-    ("A", "ampere", _size(1, current=1), "nuµmk"),
-    ("Hz", "hertz", _size(1, time=-1), "kMGT"),
-    ("Pa", "pascal", _size(1, **_PRESSURE), "hkMG"),
+    ("V", "volt", _size(1, **_VOLT), "nuµmkMG"),
+    ("A", "ampere", _size(1, current=1), "pnuµmkM"),
+    ("Hz", "hertz", _size(1, time=-1), "mkMGT"),
+    ("Pa", "pascal", _size(1, **_PRESSURE), "mhkMG"),
     ("eV", "electronvolt", _size("1.602176634e-19", **_ENERGY), "kMGT"),
     ("cal", "calorie", _size("4.184", **_ENERGY), "k"),
-    ("mol", "mole", _size(1, amount=1), "nuµmk"),
+    ("mol", "mole", _size(1, amount=1), "pnuµmkM"),
     ("C", "coulomb", _size(1, current=1, time=1), "nuµm"),
     ("F", "farad", _size(1, mass=-1, length=-2, time=4, current=2), "pnuµm"),
     ("H", "henry", _size(1, mass=1, length=2, time=-2, current=-2), "nuµm"),
@@ -223,8 +241,12 @@ def _table() -> dict[str, tuple[Size, ...]]:
 _TABLE: Final = _table()
 _SPELLINGS: Final = Counter(name.lower() for name in _TABLE)
 _LOWER: Final = {
-    name.lower(): sizes for name, sizes in _TABLE.items() if len(name) > 1 and _SPELLINGS[name.lower()] == 1
+    name.lower(): sizes
+    for name, sizes in _TABLE.items()
+    if len(name) > 1 and _SPELLINGS[name.lower()] == 1 and (len(name) > 2 or name[0] not in "pnuµ")
 }
+_PREFIXED: Final = frozenset(prefix + symbol for symbol, *_ in _WITH_PREFIXES for prefix in _PREFIXES)
+"""Symbols whose letters say how large they are: a Pg is no pg."""
 _POWERS: Final = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _AFTERWARDS: Final = {"squared": 2, "cubed": 3}
 _PHRASES: Final = (
@@ -255,7 +277,7 @@ def read_unit(text: str) -> Unit:
     while at < len(words):
         word = words[at]
         at += 1
-        if word in ("/", "per"):
+        if word in ("/", "per") or (word in ("a", "an") and seen and at < len(words)):  # miles an hour
             sign = -1
         elif word in ("*", "cdot", "times", "frac", "dfrac", "tfrac", "-", "^"):
             continue
@@ -269,10 +291,25 @@ def read_unit(text: str) -> Unit:
             sign, power, seen = (-1 if fraction else 1), 1, True
         elif not word.isdigit():
             noun = singular(word)
-            if noun not in DECORATION:
+            if noun not in DECORATION and not (noun == "more" and at < len(words)):
                 unknown.append(f"per {noun}" if sign < 0 else noun)
             sign = 1
-    return Unit(sizes if seen else (), frozenset(unknown))
+    return Unit(sizes if seen else (), frozenset(unknown), frozenset(filter(_is_strange, unknown)))
+
+
+def _is_strange(noun: str) -> bool:
+    return noun.removeprefix("per ") not in NAMES
+
+
+def is_known(word: str) -> bool:
+    """Whether a word beside a value is decoration, a unit or the name of something."""
+    noun = singular(word)
+    return (
+        noun in DECORATION
+        or noun in NAMES
+        or word.lower() in DECORATION
+        or _sizes(word, first=True, last=True) is not None
+    )
 
 
 def _exponent(words: list[str], at: int) -> tuple[int, int]:
@@ -298,8 +335,34 @@ def _sizes(word: str, *, first: bool, last: bool) -> tuple[Size, ...] | None:
     found = _TABLE.get(word)
     if found is not None:
         return found
+    if word in _PREFIXED:
+        return None
     name = _one(word)
     return _TABLE.get(name) or _LOWER.get(name)
+
+
+def names_something(words: list[str]) -> bool:
+    """Whether some words name a value: `the number of bricks in the box`. What follows "of" only says whose."""
+    for at, word in enumerate(words):
+        if at and word.lower() in _OF_WHAT:
+            return not any(rest.lower() in DENIALS or rest.lower().endswith("n't") for rest in words[at:])
+        if len(word) > 1 and not is_known(word) and word.lower() not in SYNONYMS:
+            return False
+    return True
+
+
+def word_label(words: Iterable[str]) -> str:
+    """How a name of some words is kept as a symbol; empty where they say nothing of their own."""
+    said = [word for word in words if word != "_"]
+    kept = [SYNONYMS.get(word, word) for word in map(singular, said) if word not in DECORATION and word != "be"]
+    return f"{SPOKEN if names_something(said) else STRANGE}{' '.join(kept)}" if kept else ""
+
+
+SPOKEN: Final = "·"
+"""What the symbol of a name in words begins with."""
+STRANGE: Final = "?"
+"""What it begins with where some of the words are not known."""
+_OF_WHAT: Final = frozenset("of that which in for to between when from with on at who".split())
 
 
 def _one(word: str) -> str:
@@ -349,13 +412,6 @@ def same_nouns(ours: frozenset[str], theirs: frozenset[str]) -> bool:
 
 UNIT_LETTERS: Final = frozenset("m s h g l L N J W V A K C F T u Omega".split())
 """Letters that may be a unit directly after a number."""
-DECORATION: Final = frozenset(
-    "only exactly precisely just total totally altogether in of the a an them there is are be and each all both "
-    "every respectively different distinct unique possible such various whole full overall approx approximately "
-    "roughly about to for on at with by so it its this that these those your his her their our my from "
-    "answer value number amount result".split()
-)
-"""Words beside an amount that do not change what it is."""
 _PLURALS: Final = {
     "people": "person", "men": "man", "women": "woman", "children": "child", "mice": "mouse", "geese": "goose",
     "teeth": "tooth", "dice": "die", "feet": "foot", "inches": "inch", "halves": "half", "losses": "loss",
@@ -370,6 +426,11 @@ def singular(word: str) -> str:
     lower = word.lower().strip(".")
     if lower in _PLURALS:
         return _PLURALS[lower]
+    if lower in NAMES and not (lower.endswith("s") and lower[:-1] in NAMES):
+        return lower
+    for ending in ("s", "es"):
+        if lower.endswith(ending) and lower.removesuffix(ending) in NAMES:
+            return lower.removesuffix(ending)
     if lower.endswith("ies") and len(lower) > 4:
         return lower[:-3] + "y"
     if lower.endswith(("ches", "shes", "xes", "sses", "zes")):

@@ -7,9 +7,11 @@ import re
 from typing import Final
 
 from reward_kit.answers.final_answer import last_match
+from reward_kit.answers.vocabulary import DECORATION, OF
+from reward_kit.mathematics.numbers import in_digits
 from reward_kit.mathematics.text import TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.mathematics.tokens import Unreadable, tokenise
-from reward_kit.mathematics.units import DECORATION, same_nouns, singular
+from reward_kit.mathematics.units import is_known, names_something, same_nouns, singular
 
 __all__ = [
     "choice",
@@ -73,6 +75,13 @@ _DOUBT: Final = re.compile(
     re.IGNORECASE,
 )
 _WORD: Final = re.compile(r"[A-Za-z]{3,}")
+_WORDS: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_MEASURED_FROM: Final = re.compile(
+    r"\b(?:from|by|with|on|for|into|within|(?<!equal\s)(?<!comes\s)(?<!amounts\s)(?<!simplifies\s)to)\s+(?:the\s+)?\\?\$?\s*#",
+    re.IGNORECASE,
+)
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
+_MADE_OF: Final = re.compile(r"([A-Za-z]+)\s+of\s+(?:the\s+)?\\?\$?\s*#")
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+|\b(?:sqrt|sin|cos|tan|log|exp)\b")
 _TALK: Final = 3
 _LONGEST_FORMULA: Final = 1_000
@@ -168,11 +177,30 @@ def stated_number(text: str) -> str | None:
     bare = plain(text).replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ")
     if len(bare) > _LONGEST_SENTENCE:
         return None
+    if not any(map(str.isdigit, bare)):
+        bare = in_digits(bare)
     found = _NUMBER.findall(bare)
-    rest = _NUMBER.sub("", bare, count=1)
-    if len(found) != 1 or _SIGNS.search(rest) or _DOUBT.search(rest):
+    rest = _NUMBER.sub(" # ", bare, count=1)
+    if len(found) != 1 or _SIGNS.search(rest) or not _all_known(rest):
         return None
     return str(found[0])
+
+
+def _all_known(sentence: str) -> bool:
+    """Whether each word around a number is known to leave it as it is; `#` stands for the number."""
+    if "?" in sentence or any(not is_known(word) for word in _WORDS.findall(sentence)):
+        return False
+    made = _MADE_OF.search(sentence)
+    return (made is None or singular(made[1]) not in OF) and _MEASURED_FROM.search(sentence) is None
+
+
+def _may_conclude(before: str) -> bool:
+    """Whether what comes before a conclusion names what it is about, or is a computation."""
+    words = _WORDS.findall(_COMMAND.sub(" ", _SENTENCE.split(before)[-1]))
+    words = [word for word in words if len(word) > 2]
+    if words:
+        return names_something(words)
+    return not before.strip() or any(map(str.isdigit, before))
 
 
 def same_sentence(gold: str, answer: str) -> bool:
@@ -191,5 +219,7 @@ def conclusion(text: str) -> str | None:
     if len(text) > _LONGEST_REMARK or _DOUBT.search(text):
         return None
     last = last_match(_SAYS, text)
-    conclusion = text[last.end() :].strip().rstrip(".").strip() if last is not None else ""
+    if last is None or not _may_conclude(text[: last.start()]):
+        return None
+    conclusion = text[last.end() :].strip().rstrip(".").strip()
     return conclusion if conclusion and len(conclusion.split()) <= _LONGEST_CONCLUSION else None

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from reward_kit.answers.final_answer import last_match, spoken_end, stated_answer
+from reward_kit.answers.final_answer import last_match, reconsidered_at, spoken_end, stated_answer
+from reward_kit.answers.statements import is_denied
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.references import as_text
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
@@ -265,8 +266,17 @@ def _chosen(text: str, options: Sequence[_Option]) -> list[str]:
         return _named(stated.text, options)
     spoken = _TEX.sub("", spoken_end(text)).strip()
     says = last_match(_SAYS, spoken)
-    if says is not None and (after := _first(spoken[says.end() :].split("\n", 1)[0], options)):
-        return after
+    begin = says.end() if says is not None else 0
+    taken_back = reconsidered_at(spoken[begin:])
+    if taken_back is not None and (instead := _named(spoken[begin + taken_back :], options)):
+        return instead
+    if says is not None:
+        line = spoken[: spoken.find("\n", begin)] if "\n" in spoken[begin:] else spoken
+        after = _first(line[begin:], options)
+        lead = _LEAD.match(line, begin)
+        start = lead.end() if lead else begin
+        if after and not is_denied(line, start, (_at(line, start, options) or ("", start))[1]):
+            return after
     return _named(spoken, options)
 
 
@@ -312,31 +322,40 @@ def _is_written(text: str, start: int, option: _Option) -> bool:
 
 
 def _named(text: str, options: Sequence[_Option]) -> list[str]:
-    """Every option that a text names. A text that is nothing but a label names it in either case."""
+    """Every option that a text names and does not deny. A text that is nothing but a label names it in either case."""
     bare = _TEX.sub("", text).strip()
     if exact := _by_text(bare.strip("{}$"), options):
         return [exact]
     label = bare.strip("(){}[]$.:*_ \t").casefold()
     if same := [option.label for option in options if option.label.casefold() == label]:
         return same
-    by_label = [option.label for option in options if _label_in(bare, option)]
-    if by_label:
-        return by_label
+    by_label = [(option.label, list(_places(bare, option))) for option in options]
+    if any(places for _, places in by_label):
+        return [label for label, places in by_label if any(not is_denied(bare, *place) for place in places)]
     plain = f" {_plain(bare)} "
     inside = [o for o in options if o.text and f" {_plain(o.text)} " in plain]
     # "New York City" also holds "New York": the longer text is the one that is meant.
-    return [o.label for o in inside if not any(o is not p and _plain(o.text) in _plain(p.text) for p in inside)]
+    named = [o for o in inside if not any(o is not p and _plain(o.text) in _plain(p.text) for p in inside)]
+    return [option.label for option in named if not _text_denied(bare, option)]
 
 
-def _label_in(text: str, option: _Option) -> bool:
+def _text_denied(text: str, option: _Option) -> bool:
+    """Whether a text denies an option wherever it gives its text."""
+    found = [match.span() for match in re.finditer(re.escape(option.text or ""), text, re.IGNORECASE)]
+    return bool(found) and all(is_denied(text, *place) for place in found)
+
+
+def _places(text: str, option: _Option) -> Iterator[tuple[int, int]]:
+    """Where a text names an option by its label."""
     label = re.escape(option.label)
     either = re.escape(option.label.lower())
     brackets = rf"[(\[{{]\s{{0,2}}(?:{label}|{either})\s{{0,2}}[)\]}}]|(?<![\w'’-]){label}[.:)](?!\w)"
-    if re.search(brackets, text):
-        return True
+    bracketed = [match.span() for match in re.finditer(brackets, text)]
+    yield from ((start, end - (text[end - 1] in ".:")) for start, end in bracketed)
     if option.label.isdigit():  # a bare number in prose may be any number
-        return False
+        return
     for match in re.finditer(rf"(?<![\w'’-]){label}(?![\w'’-])", text):
+        if any(start <= match.start() < end for start, end in bracketed):
+            continue
         if not (option.label in "AI" and _ARTICLE.match(text, match.end())):
-            return True
-    return False
+            yield match.span()

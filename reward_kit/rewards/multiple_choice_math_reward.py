@@ -103,13 +103,19 @@ def _chosen(text: str) -> list[tuple[str, str]]:
     spoken = spoken_end(text)
     stated = stated_answer(text)
     if stated is not None and stated.source in ("tag", "boxed", "hashes"):
-        return _options(stated.text)
+        return _undenied(stated.text)
     says = last_match(_SAYS, spoken)
+    after = reconsidered_at(spoken[says.end() :] if says is not None else spoken)
+    if after is not None:
+        instead = _undenied(spoken[(says.end() if says is not None else 0) + after :])
+        if instead:
+            return instead
     if says is None:
         return _undenied(spoken)
-    after = reconsidered_at(spoken[says.end() :])
-    instead = _undenied(spoken[says.end() + after :]) if after is not None else []
-    return instead or _said_from(spoken, says.end())
+    said = _said_from(spoken, says.end())
+    at = spoken.find(said[0][0], says.end()) if said else -1
+    denied = at >= 0 and is_denied(spoken, at, at + len(said[0][0].rstrip(".:")))
+    return _undenied(spoken) if denied else said
 
 
 def _options(answer: str) -> list[tuple[str, str]]:
