@@ -605,12 +605,11 @@ def _as_tuple(node: Node, other: Node) -> Node:
     size = len(other.rows) if isinstance(other, Matrix) else len(other.items) if isinstance(other, Sequence) else 0
     if size not in (2, 3) or (isinstance(other, Sequence) and other.opening != "("):
         return node
-    if isinstance(node, Relation) and label_of(node) is not None:
-        node = unlabelled(node)
-    if not isinstance(node, Sum | Product | Symbol | Negative) or not symbols(node) & {"j", "k"}:
+    inside = unlabelled(node) if isinstance(node, Relation) and label_of(node) is not None else node
+    if not isinstance(inside, Sum | Product | Symbol | Negative) or not symbols(inside) & {"j", "k"}:
         return node
-    along = tuple(_replaced(node, {name: int(name == kept) for name in _DIRECTIONS}) for kept in _DIRECTIONS[:size])
-    return node if size == 2 and "k" in symbols(node) else Sequence(along, "(", ")")
+    along = tuple(_replaced(inside, {name: int(name == kept) for name in _DIRECTIONS}) for kept in _DIRECTIONS[:size])
+    return node if size == 2 and "k" in symbols(inside) else Sequence(along, "(", ")")
 
 
 def _replaced(node: Any, numbers: dict[str, int]) -> Any:

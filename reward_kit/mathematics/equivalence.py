@@ -46,6 +46,7 @@ _KEPT_VERDICTS: Final = 16_384
 _KEPT_READINGS: Final = 2_048
 _RESTRICTIONS: Final = ("unless", "except", "while", "as", "whenever")
 _RELATES: Final = re.compile("[=<>≤≥≠∈]")
+_BOUNDS: Final = re.compile("[<>≤≥≠]")
 _REMAINDER: Final = re.compile(r"[\s$]*(\d{1,30})\s*\\?b?mod\s*\{?(\d{1,30})\}?[\s$]*")
 _WORTH_KEEPING: Final = 600
 """Longer pairs are not kept: they seldom come again."""
@@ -207,7 +208,7 @@ def _restricts(condition: str) -> bool:
     related = bool(_RELATES.search(condition))
     return (
         condition.startswith(_RESTRICTIONS)
-        or (condition.startswith("when") and related)
+        or (condition.startswith("when") and _BOUNDS.search(condition) is not None)
         or (condition.startswith("if") and not related)
     )
 
