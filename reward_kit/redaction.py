@@ -387,11 +387,16 @@ def _as_bytes(texts: Iterable[str]) -> set[bytes]:
 _known = _Known()
 
 
+_SCHEME = re.compile(r"(?:bearer|basic|token|apikey) +", re.IGNORECASE)
+
+
 def remember(value: str | None) -> None:
     """Take note of a credential: from now on it is blotted out of every message."""
     value = "" if value is None else value.strip()
     if len(value) >= _SHORTEST and value.lower() not in _PLACEHOLDERS and not value.startswith(("${", MASK)):
         _known.add(value)
+        if alone := _SCHEME.match(value):  # an endpoint that echoes a header may leave out how it began
+            remember(value[alone.end() :])
 
 
 def sent(value: str | None) -> None:
@@ -401,6 +406,8 @@ def sent(value: str | None) -> None:
     """
     remember(value)
     value = "" if value is None else value.strip()
+    if alone := _SCHEME.match(value):
+        sent(value[alone.end() :])
     if value in _known.values and _is_unlikely_by_chance(value) and not _is_placeholder(value):
         _known.send(value)
 

@@ -11,12 +11,15 @@ from typing import IO
 
 from reward_kit.agent.mcp.process_guard import end_group, guard, unguard
 from reward_kit.errors import EnvironmentFailure
+from reward_kit.http.faults import HttpFault
 from reward_kit.models import ResourceServerConfig
 
 __all__ = ["ResourceServer"]
 
 _READY_SECONDS = 60.0
+_TRY_SECONDS = 5.0
 _BETWEEN_TRIES = 0.1
+_MOST_BYTES = 1 << 20
 _SAID = 2000
 _CLIENT_ERROR = 400
 
@@ -65,17 +68,21 @@ class ResourceServer:
             output.close()
 
     async def _wait_until_well(self, url: str) -> None:
-        from aiohttp import ClientError, ClientSession, ClientTimeout
+        from reward_kit.http.exchange import HttpSession
 
         assert self._process is not None
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_READY_SECONDS), ClientSession(timeout=ClientTimeout(total=5)) as session:
+        session = HttpSession(max_reply=_MOST_BYTES)
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
                 while self._process.returncode is None:
-                    with suppress(ClientError, OSError):
-                        async with session.get(url) as answer:
-                            if answer.status < _CLIENT_ERROR:
-                                return
+                    with suppress(HttpFault):
+                        if (await session.request("GET", url, seconds=_TRY_SECONDS)).status < _CLIENT_ERROR:
+                            return
                     await asyncio.sleep(_BETWEEN_TRIES)
+        except TimeoutError:
+            pass
+        finally:
+            await session.close()
         code = self._process.returncode
         how = f"ended with status {code}" if code is not None else f"was not well after {_READY_SECONDS:g} s"
         raise EnvironmentFailure(

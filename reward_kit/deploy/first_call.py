@@ -6,15 +6,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from reward_kit.config_models import RemoteRewardConfig
 from reward_kit.deploy.plan import Command, FirstCall, ListTools
 from reward_kit.errors import DeployError, ItemError
+from reward_kit.http.blocking import ask
+from reward_kit.http.faults import HttpFault, moved_to
 from reward_kit.redaction import mask, remember
 from reward_kit.remote.sign_in import sign_in_for
 from reward_kit.utils.event_loop import run_sync
@@ -24,6 +23,7 @@ __all__ = ["call_first", "list_tools", "verdict_line"]
 _TIMEOUT = 60.0
 _PAUSE = 0.5
 _LARGEST = 1 << 20
+_OK = 200
 _NOT_YET = frozenset({404, 502, 503, 504})
 """What a platform answers while a service that was made a moment ago is not there everywhere."""
 
@@ -117,27 +117,19 @@ def _body(action: FirstCall) -> bytes:
     return json.dumps(action.sample).encode()
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirect would carry the key to somebody else."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 def _post(action: FirstCall, headers: Mapping[str, str]) -> dict[str, Any]:
     if urlsplit(action.url).scheme not in {"http", "https"}:
         raise DeployError(f"{action.url!r} is not the address of a web service.")
-    request = Request(action.url, data=_body(action), headers=dict(headers), method="POST")
     try:
-        with build_opener(_NoRedirect).open(request, timeout=_TIMEOUT) as response:
-            answer = json.loads(response.read(_LARGEST))
-    except HTTPError as error:
-        with error:
-            said = mask(error.read(500).decode(errors="replace").strip())
-        kind = _NotYet if error.code in _NOT_YET else DeployError
-        raise kind(f"{action.url!r} answered {error.code}: {said}") from None
-    except (URLError, HTTPException, TimeoutError, ConnectionError) as error:
-        raise _NotYet(f"{action.url!r} cannot be reached: {error}") from None
+        reply = ask("POST", action.url, _body(action), headers, seconds=_TIMEOUT, max_reply=_LARGEST)
+    except HttpFault as fault:
+        raise _NotYet(f"{action.url!r} cannot be reached: {fault}") from None
+    if reply.status != _OK:
+        said = moved_to(reply.status, reply.headers) or mask(reply.data[:500].decode(errors="replace").strip())
+        kind = _NotYet if reply.status in _NOT_YET else DeployError
+        raise kind(f"{action.url!r} answered {reply.status}: {said}")
+    try:
+        answer = json.loads(reply.data)
     except ValueError:
         raise DeployError(f"{action.url!r} did not answer with JSON. Look at its log.") from None
     if not isinstance(answer, dict):

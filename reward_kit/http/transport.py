@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from reward_kit.errors import AuthError, ConfigError, EndpointError, ProviderError, RewardKitError
+from reward_kit.http.faults import HttpFault
+from reward_kit.http.proxies import proxy_for
 from reward_kit.redaction import is_secret_name, looks_secret, mask, remember, remember_settings, secret_values, sent
 from reward_kit.utils.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from reward_kit.http.exchange import Exchange, Reply
 
-__all__ = ["CHAT_ROUTE", "KeyHeader", "Transport", "note_sent", "proxy_for"]
+__all__ = ["CHAT_ROUTE", "KeyHeader", "Transport", "note_sent"]
 
 _log = logging.getLogger(__name__)
 
@@ -90,18 +92,15 @@ class Transport:
 
     async def get(self, route: str, seconds: float) -> Reply:
         """What the endpoint answers at another route, on a connection of its own."""
-        from yarl import URL
-
-        from reward_kit.http.exchange import FAULTS, HttpSession
+        from reward_kit.http.exchange import HttpSession
 
         url = _url(self.api_base, route)
         note_sent(self._headers, url)
-        session = HttpSession(headers=self._headers, proxy=proxy_for(url), max_reply=_MOST_TOLD)
+        session = HttpSession(headers=self._headers, max_reply=_MOST_TOLD)
         try:
-            async with asyncio.timeout(seconds):
-                return await session.request("GET", URL(url))
-        except FAULTS as error:
-            raise ProviderError(f"{self._shown} did not answer at {route}: {_reason(error)}.") from None
+            return await session.request("GET", url, seconds=seconds)
+        except HttpFault as fault:
+            raise ProviderError(f"{self._shown} did not answer at {route}: {fault}.") from None
         finally:
             await session.close()
 
@@ -230,20 +229,6 @@ def _sendable(api_key: str) -> str:
     if not (api_key.isascii() and api_key.isprintable()):
         raise AuthError("The API key holds characters that cannot be sent, such as a line break. Copy it again.")
     return api_key
-
-
-def proxy_for(url: str) -> str | None:
-    """The proxy the environment names for `url`; asked once, not for every request. Never one for this machine."""
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if host in {"localhost", "127.0.0.1", "::1"} or proxy_bypass(host):
-        return None
-    proxy = getproxies().get(parts.scheme)
-    if proxy is not None:
-        remember_settings({"proxy": proxy})
-    return proxy
 
 
 def _warn_of_sessions(error: Exception) -> None:

@@ -24,15 +24,14 @@ from reward_kit.errors import (
     ItemError,
     ProviderError,
     RateLimitError,
-    ReplyTooLargeError,
     RewardError,
     RewardKitError,
     RewardTimeoutError,
 )
 from reward_kit.generation.http.refusals import read_complaint
+from reward_kit.http.faults import HttpFault, moved_to
 from reward_kit.http.limits import RequestLimits
 from reward_kit.http.retry import Timing, retry_after, with_retries
-from reward_kit.http.transport import proxy_for
 from reward_kit.models import EvaluateResult
 from reward_kit.redaction import mask
 from reward_kit.remote.protocol import (
@@ -59,6 +58,8 @@ _TOGETHER_SECONDS = 0.003
 """How long a question waits for others to go with it. They come from other threads, one by one."""
 _LARGEST_BATCH = 4 << 20
 """Bytes of questions in one request."""
+_FIRST_SECONDS = 3.0
+"""How long somebody is looked for at an address where nobody has answered yet: it may be the wrong one."""
 _LONGEST_PAUSE = 2.0
 """Seconds between two attempts to reach a server that is not there."""
 _NO_BATCHES = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
@@ -85,10 +86,11 @@ class Line:
         stops_run: bool,
         inherited_key: bool = False,
         batches: bool = True,
+        has_answered: bool = False,
         timing: Timing | None = None,
     ) -> None:
         """Nothing is opened yet. `stops_run`: a server that is gone for too long is no failure of one item.
-        `batches`: the server may take several questions in one request.
+        `batches`: the server may take several questions in one request. `has_answered`: somebody was there before.
         """
         self._url = url
         self._settings = settings
@@ -105,7 +107,7 @@ class Line:
         self._session: HttpSession | None = None
         self._sign_in: SignIn | None = None
         self._nobody_since: float | None = None
-        self._answered = False
+        self._answered = has_answered
         self._takes_batches = batches and settings.batch_size > 1 and url.partition("?")[0].endswith(ROUTE)
         self._waiting: list[_Question] = []
         self._asking: set[asyncio.Task[None]] = set()
@@ -237,9 +239,6 @@ class Line:
             )
         except (RateLimitError, ProviderError) as error:
             raise RewardError(str(error), retryable=True) from None
-        except ReplyTooLargeError as error:
-            said = str(error).replace("api_params.max_reply_mb", "`reward.remote.max_reply_mb`")
-            raise RewardError(said) from None
 
     async def _reached(self, method: str, url: str, data: bytes) -> Reply:
         """One attempt that reaches the server: where nobody is there, it is made again until the outage is too long."""
@@ -250,7 +249,7 @@ class Line:
             except _NobodyThereError as error:
                 now = self._timing.clock()
                 self._nobody_since = self._nobody_since or now
-                if now - self._nobody_since >= self._settings.max_outage:
+                if now - self._nobody_since >= self._longest_outage:
                     raise self._gone(str(error)) from None
                 await self._timing.sleep(pause * (0.5 + self._timing.random() / 2))
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -258,8 +257,13 @@ class Line:
             self._nobody_since, self._answered = None, True
             return reply
 
+    @property
+    def _longest_outage(self) -> float:
+        is_asked_for = "max_outage" in self._settings.model_fields_set
+        return self._settings.max_outage if self._answered or is_asked_for else _FIRST_SECONDS
+
     def _gone(self, why: str) -> RewardKitError:
-        said = f"The reward at {self._shown!r} cannot be reached: {why}. Start it, or correct the address."
+        said = f"Nobody answers at {self._shown!r}: {why}. Start the reward there, or correct the address."
         return EndpointError(said) if self._stops_run else RewardError(said, retryable=True)
 
     async def _attempt(self, method: str, url: str, data: bytes) -> Reply:
@@ -300,12 +304,8 @@ class Line:
             return AuthError(self._complaint(reply, "Check `reward.remote`: `sign_in`, and `api_key_env` for a key"))
         if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
             return AuthError(f"The proxy on the way to {self._complaint(reply, 'Give it a login in HTTPS_PROXY')}")
-        if 300 <= status < 400:  # noqa: PLR2004
-            where = mask(reply.headers.get("Location", "elsewhere"))
-            return EndpointError(
-                f"The reward at {self._shown!r} answered {status}: it is at {where!r}. Give that address; no redirect "
-                "is followed, because the key would go with it."
-            )
+        if moved := moved_to(status, reply.headers):
+            return EndpointError(f"The reward at {self._shown!r} answered {status}: {moved}.")
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.GONE}:
             path = self._url.partition("?")[0]
             ending = "" if path.endswith(ROUTE) else f": that of a reward ends in {ROUTE}"
@@ -322,40 +322,36 @@ class Line:
 
     async def _exchange(self, method: str, url: str, data: bytes) -> Reply:
         """The reply of the server, whatever it means; a way to it that fails is an error."""
-        import aiohttp
         from yarl import URL
-
-        from reward_kit.http.exchange import FAULTS
 
         session, headers = self._open(), await self._headers(method, url, data)
         try:
-            async with asyncio.timeout(self._settings.timeout):
-                return await session.request(method, URL(url, encoded=True), data or None, headers)
-        except (
-            aiohttp.ClientConnectorCertificateError,
-            aiohttp.ClientConnectorSSLError,
-            aiohttp.ClientSSLError,
-        ) as error:
-            raise EndpointError(
-                f"The connection to {self._shown!r} cannot be trusted: {mask(str(error))}. "
-                "Check `reward.remote.ca_file`."
-            ) from None
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise _NobodyThereError(mask(str(error))) from None
-        except TimeoutError:
-            raise RewardTimeoutError(
+            return await session.request(
+                method, URL(url, encoded=True), data or None, headers, seconds=self._settings.timeout
+            )
+        except HttpFault as fault:
+            raise self._failed(fault) from None
+
+    def _failed(self, fault: HttpFault) -> Exception:
+        if fault.kind == "unreached":
+            return _NobodyThereError(str(fault))
+        if fault.kind == "untrusted":
+            return EndpointError(
+                f"The connection to {self._shown!r} cannot be trusted: {fault}. Check `reward.remote.ca_file`."
+            )
+        if fault.kind == "late":
+            return RewardTimeoutError(
                 f"The reward at {self._shown!r} did not answer within {self._settings.timeout:g} s. Raise "
                 "`reward.remote.timeout` (request_timeout), or look at the service.", retryable=True
-            ) from None  # fmt: skip
-        except FAULTS as error:
-            if _is_about_certificates(error):
-                raise AuthError(
-                    f"{self._shown!r} ended the connection over certificates: {mask(str(error))}. It may want a client "
-                    "certificate: set `reward.remote.client_cert_file`."
-                ) from None
-            raise ProviderError(
-                f"The reward at {self._shown!r} broke off its answer: {mask(repr(error))}. {self._why_broken()}"
-            ) from None
+            )  # fmt: skip
+        if fault.kind == "too_large":
+            return RewardError(f"Of the reward at {self._shown!r}: {fault}. Raise `reward.remote.max_reply_mb`.")
+        if _is_about_certificates(fault):
+            return AuthError(
+                f"{self._shown!r} ended the connection over certificates: {fault}. It may want a client "
+                "certificate: set `reward.remote.client_cert_file`."
+            )
+        return ProviderError(f"The reward at {self._shown!r} broke off its answer: {fault}. {self._why_broken()}")
 
     def _why_broken(self) -> str:
         if self._url.startswith("https:") and self._settings.client_cert_file is None and not self._answered:
@@ -373,7 +369,6 @@ class Line:
 
             self._session = HttpSession(
                 headers={"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "reward-kit"},
-                proxy=proxy_for(self._url),
                 max_reply=int(self._settings.max_reply_mb * (1 << 20)),
                 ssl=tls_for(self._settings),
             )

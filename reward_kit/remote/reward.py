@@ -53,8 +53,10 @@ class RemoteReward:
         stops_run: bool = False,
         inherited_key: bool = False,
         description: Description | None = None,
+        has_answered: bool = False,
     ) -> None:
         """`stops_run`: a server that cannot be reached ends the run, instead of failing each of its answers.
+        `has_answered`: the server was there before, so that it is waited for while it restarts.
 
         `inherited_key`: where no key is named, a server on this machine is sent Fireworks', as older callers expect.
         """
@@ -65,8 +67,9 @@ class RemoteReward:
         self._inherited_key = inherited_key
         make = partial(
             _Desk, address_of(endpoint), self.settings, stops_run=stops_run, inherited_key=inherited_key,
-            description=description,
+            description=description, has_answered=has_answered,
         )  # fmt: skip
+        self._has_answered = has_answered
         self._desk = PerProcess(make, _Desk.close)
         self._nested = urlsplit(address_of(endpoint)).path.endswith(ROUTE)
         self.__name__ = description.name if description is not None else "remote_reward"
@@ -81,6 +84,7 @@ class RemoteReward:
             "stops_run": self._stops_run,
             "inherited_key": self._inherited_key,
             "description": self.description,
+            "has_answered": self._has_answered,
         }
         return partial(RemoteReward, **options), (self.endpoint, self.settings)
 
@@ -138,7 +142,10 @@ def open_remote(
         raise EndpointError(str(error)) from None
     finally:
         unknown.close()
-    return RemoteReward(endpoint, unknown.settings, stops_run=stops_run, inherited_key=inherited_key, description=said)
+    return RemoteReward(
+        endpoint, unknown.settings, stops_run=stops_run, inherited_key=inherited_key, description=said,
+        has_answered=True,
+    )  # fmt: skip
 
 
 def _settings(given: RemoteRewardConfig | Mapping[str, Any] | None) -> RemoteRewardConfig:
@@ -175,11 +182,12 @@ class _Desk:
         stops_run: bool,
         inherited_key: bool,
         description: Description | None,
+        has_answered: bool,
     ) -> None:
         self._loop = background_loop()
         self._line = Line(
             url, settings, stops_run=stops_run, inherited_key=inherited_key,
-            batches=description is None or description.batch,
+            batches=description is None or description.batch, has_answered=has_answered,
         )  # fmt: skip
 
     def wait_for(self, ask: Callable[[Line], Coroutine[Any, Any, T]]) -> T:

@@ -17,13 +17,13 @@ import ssl
 import time
 from collections.abc import Mapping
 from typing import Any, Protocol
-from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
 
 from reward_kit.auth import get_fireworks_api_key, is_loopback, is_private_host, resolve_endpoint_key
 from reward_kit.config_models import RemoteRewardConfig
 from reward_kit.errors import AuthError, ConfigError, MissingExtraError
+from reward_kit.http.blocking import ask
+from reward_kit.http.faults import HttpFault
 from reward_kit.http.transport import note_sent
 from reward_kit.redaction import mask, remember, sent
 
@@ -33,6 +33,7 @@ _RENEWED_BEFORE = 300.0
 """Seconds before a token's end from which on another one is fetched."""
 _UNKNOWN_LIFETIME = 600.0
 _FETCH_SECONDS = 10.0
+_OK = 200
 
 
 class SignIn(Protocol):
@@ -149,16 +150,13 @@ def _token_of_machine(audience: str) -> str:
     """The token of the service account that this machine, or this Cloud Run service, runs as."""
     host = os.environ.get("GCE_METADATA_HOST") or "metadata.google.internal"
     path = "computeMetadata/v1/instance/service-accounts/default/identity"
-    asked = Request(
-        f"http://{host}/{path}?audience={quote(audience, safe='')}&format=full", headers={"Metadata-Flavor": "Google"}
-    )
+    url = f"http://{host}/{path}?audience={quote(audience, safe='')}&format=full"
     try:
-        with build_opener(ProxyHandler({})).open(asked, timeout=_FETCH_SECONDS) as reply:
-            return str(reply.read(1 << 20).decode("ascii").strip())
-    except HTTPError as error:
-        why = f"the metadata server answered {error.code}"
-        error.close()
-    except (OSError, ValueError):
+        reply = ask("GET", url, headers={"Metadata-Flavor": "Google"}, seconds=_FETCH_SECONDS, proxied=False)
+        if reply.status == _OK:
+            return reply.data.decode("ascii").strip()
+        why = f"the metadata server answered {reply.status}"
+    except (HttpFault, ValueError):
         why = "there is no metadata server here"
     raise AuthError(
         f"There is no Google ID token for {audience!r}: {why}. Set GOOGLE_APPLICATION_CREDENTIALS to a service "

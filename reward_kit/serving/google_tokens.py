@@ -18,9 +18,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from reward_kit.errors import MissingExtraError
+from reward_kit.http.faults import moved_to
 from reward_kit.serving.callers import Caller
 from reward_kit.serving.refusals import Refusal
 from reward_kit.serving.settings import AccessSettings
+from reward_kit.utils import exact_json
 
 __all__ = ["Fetched", "GoogleTokens", "PublicKeys", "fetch_by_http"]
 
@@ -29,6 +31,8 @@ _log = logging.getLogger(__name__)
 _ISSUERS = ["https://accounts.google.com", "accounts.google.com"]
 _LEEWAY_SECONDS = 10
 _FETCH_SECONDS = 10.0
+_MOST_BYTES = 4 << 20
+_OK = 200
 _SHORTEST_LIFE, _LONGEST_LIFE = 300.0, 86_400.0
 _RETRY_SECONDS = 60.0
 _AGAIN_SECONDS = 2.0
@@ -53,13 +57,17 @@ Fetch = Callable[[str], Awaitable[Fetched]]
 
 async def fetch_by_http(url: str) -> Fetched:
     """Fetch a key set from its address. Whatever goes wrong is an exception."""
-    import aiohttp
+    from reward_kit.http.exchange import HttpSession
 
-    limit = aiohttp.ClientTimeout(total=_FETCH_SECONDS)
-    async with aiohttp.ClientSession(timeout=limit) as session, session.get(url, allow_redirects=False) as response:
-        response.raise_for_status()
-        found = _MAX_AGE.search(response.headers.get("cache-control", ""))
-        return Fetched(await response.json(content_type=None), float(found[1]) if found else _SHORTEST_LIFE)
+    session = HttpSession(max_reply=_MOST_BYTES)
+    try:
+        reply = await session.request("GET", url, seconds=_FETCH_SECONDS)
+    finally:
+        await session.close()
+    if reply.status != _OK:
+        raise ValueError(moved_to(reply.status, reply.headers) or f"it answered {reply.status}")
+    found = _MAX_AGE.search(reply.headers.get("cache-control", ""))
+    return Fetched(exact_json.loads(reply.data), float(found[1]) if found else _SHORTEST_LIFE)
 
 
 class PublicKeys:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from tests.generation.loopback import Says
+from tests.generation.loopback import Reaction
 from tests.loopback.endpoint import serving
 from tests.loopback.runs import config
 from tests.loopback.zygote import zygote
@@ -23,7 +23,7 @@ KILLED = -signal.SIGKILL
 class KillingBench:
     """Runs in `home` against an endpoint that says what `says` makes of a request."""
 
-    def __init__(self, home: Path, says: Callable[[dict[str, Any], int], Says]) -> None:
+    def __init__(self, home: Path, says: Callable[[dict[str, Any], int], Reaction]) -> None:
         self.home = home
         self._says = says
         self._kill_at_request = self._pid = 0
@@ -65,7 +65,7 @@ class KillingBench:
         self.endpoint.requests.clear()
         return requests
 
-    def _react(self, body: dict[str, Any], number: int) -> Says:
+    def _react(self, body: dict[str, Any], number: int) -> Reaction:
         if self._kill_at_request:
             self._kill_at_request -= 1
             if not self._kill_at_request:

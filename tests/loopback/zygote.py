@@ -151,7 +151,7 @@ def _die() -> None:
 
 
 def _die_at_byte(last: int) -> None:
-    from reward_kit.storage import batch_journal, journal, turn_journal
+    from reward_kit.storage import files
 
     left = last
 
@@ -169,7 +169,7 @@ def _die_at_byte(last: int) -> None:
             left -= len(data)
             return os.write(descriptor, data)
 
-    vars(journal)["os"] = vars(turn_journal)["os"] = vars(batch_journal)["os"] = Dying()
+    vars(files)["os"] = Dying()
 
 
 def _die_at_operation(number: int, directory: str) -> None:

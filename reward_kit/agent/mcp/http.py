@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
-
-import aiohttp
 
 from reward_kit.agent.mcp.contract import Bounds, McpServerFailure, ReplyTooLarge
 from reward_kit.agent.mcp.inbox import Inbox
 from reward_kit.agent.mcp.protocol import RpcError, encode, error_of, parse
 from reward_kit.errors import AuthError
+from reward_kit.http.exchange import HttpSession, Response
+from reward_kit.http.faults import HttpFault, moved_to
+from reward_kit.redaction import blot, remember_settings
 
 __all__ = ["HttpChannel", "HttpServer"]
 
@@ -40,28 +41,23 @@ class HttpServer:
         self.url = url
         self.bounds = bounds or Bounds()
         self._headers = dict(headers or {})
-        self._session: aiohttp.ClientSession | None = None
+        self._session: HttpSession | None = None
 
     def channel(self, headers: Mapping[str, str] | None = None) -> HttpChannel:
         """A connection of its own, as far as the server can tell: with headers of its own, and a session of its own."""
         return HttpChannel(self, headers or {})
 
-    def session(self) -> aiohttp.ClientSession:
+    def session(self) -> HttpSession:
         """The connections, opened when they are first needed."""
-        if self._session is None or self._session.closed:
-            self._session = aiohttp.ClientSession(
-                headers={**self._headers, **_ACCEPTED},
-                connector=aiohttp.TCPConnector(limit=_CONNECTIONS),
-                timeout=aiohttp.ClientTimeout(total=None),
-                cookie_jar=aiohttp.DummyCookieJar(),  # cookies would tie rollouts together
-                read_bufsize=1 << 16,
-            )
+        if self._session is None:
+            self._session = HttpSession(headers={**self._headers, **_ACCEPTED}, connections=_CONNECTIONS)
         return self._session
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
 
 class HttpChannel:
@@ -72,6 +68,7 @@ class HttpChannel:
         self.tools_changed = False
         self._server = server
         self._headers = dict(headers)
+        remember_settings(self._headers)
         self._session_id: str | None = None
         self._answers: set[asyncio.Task[None]] = set()
 
@@ -95,10 +92,11 @@ class HttpChannel:
                 if response.headers.get(_SESSION) and message["method"] == "initialize":
                     self._session_id = response.headers[_SESSION]
                 return await self._reply(response, message["id"])
-        except (aiohttp.ClientError, ConnectionError, ValueError) as error:
+        except (HttpFault, ValueError) as error:
+            if isinstance(error, HttpFault) and error.kind == "too_large":
+                raise ReplyTooLarge(self._server.bounds.reply_bytes) from error
             raise McpServerFailure(
-                f"The MCP server at {self._server.url!r} cannot be reached, or ended the connection: "
-                f"{str(error) or type(error).__name__}."
+                f"The MCP server at {self._server.url!r} cannot be reached, or ended the connection: {error}."
             ) from error
 
     async def notify(self, message: Mapping[str, Any], *, headers: Mapping[str, str]) -> None:
@@ -106,7 +104,7 @@ class HttpChannel:
         try:
             async with asyncio.timeout(_GOODBYE), self._post(message, headers) as response:
                 await self._check(response)
-        except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
+        except (HttpFault, TimeoutError) as error:
             raise McpServerFailure(f"The MCP server at {self._server.url!r} cannot be reached: {error}.") from error
 
     async def close(self) -> None:
@@ -115,29 +113,27 @@ class HttpChannel:
             task.cancel()
         session, self._session_id = self._session_id, None
         if session is not None:
-            with suppress(aiohttp.ClientError, ConnectionError, TimeoutError):
+            with suppress(HttpFault):
                 headers = {**self._headers, _SESSION: session}
-                async with asyncio.timeout(_GOODBYE):
-                    async with self._server.session().delete(self._server.url, headers=headers, allow_redirects=False):
-                        pass
+                async with self._server.session().open("DELETE", self._server.url, None, headers, seconds=_GOODBYE):
+                    pass
 
     # ── one request ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _post(self, message: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+    def _post(self, message: Mapping[str, Any], headers: Mapping[str, str]) -> AbstractAsyncContextManager[Response]:
         own = {**self._headers, **headers}
         if self._session_id is not None:
             own[_SESSION] = self._session_id
-        # A redirect would carry keys to somebody else.
-        return self._server.session().post(self._server.url, data=encode(message), headers=own, allow_redirects=False)
+        return self._server.session().open("POST", self._server.url, encode(message), own)
 
-    async def _check(self, response: aiohttp.ClientResponse) -> None:
+    async def _check(self, response: Response) -> None:
         """Pass a good status on. A refusal that says why in JSON-RPC is an `RpcError` of its own code."""
         status = response.status
         if status < _REDIRECT:
             return
-        body = await _bounded(response, 1 << 16)
-        message = parse(body)
-        said = body[:_SHOWN].decode(errors="replace").strip()
+        body = blot((await _bounded(response, 1 << 16)).decode(errors="replace"))
+        message = parse(body.encode())
+        said = body[:_SHOWN].strip()
         if status in (_UNAUTHORIZED, _FORBIDDEN):
             raise AuthError(
                 f"The MCP server at {self._server.url!r} refuses the credentials (HTTP {status}). Give it a key "
@@ -149,9 +145,10 @@ class HttpChannel:
             raise error
         if _REFUSED <= status < _BROKEN and self._session_id is None:
             raise RpcError(status, f"HTTP {status}: {said or 'no explanation'}")
+        said = moved_to(status, response.headers) or said
         raise McpServerFailure(f"The MCP server at {self._server.url!r} answered with HTTP {status}: {said}")
 
-    async def _reply(self, response: aiohttp.ClientResponse, request: int) -> dict[str, Any]:
+    async def _reply(self, response: Response, request: int) -> dict[str, Any]:
         inbox = Inbox(self._server.bounds, self._answer)
         reply = inbox.expect(request)
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -187,23 +184,22 @@ class HttpChannel:
         task.add_done_callback(self._answers.discard)
 
 
-async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _bounded(response: Response, most: int) -> bytes:
     """The whole body; `ReplyTooLarge` where it has more than `most` bytes."""
     body = bytearray()
-    async for chunk in response.content.iter_any():
+    async for chunk in response.pieces():
         body += chunk
         if len(body) > most:
-            response.close()
             raise ReplyTooLarge(most)
     return bytes(body)
 
 
-async def _events(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
+async def _events(response: Response, most: int) -> AsyncIterator[bytes]:
     """The data of each event of a stream. Comments, names and ids of events are passed over."""
     buffer = bytearray()
     data: list[bytes] = []
     size = 0
-    async for chunk in response.content.iter_any():
+    async for chunk in response.pieces():
         buffer += chunk
         lines = []
         if b"\n" in chunk:  # else a line that comes in crumbs would be looked through with each of them
@@ -217,7 +213,6 @@ async def _events(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[
                 yield b"\n".join(data)
                 data, size = [], 0
         if size + len(buffer) > most:
-            response.close()
             raise ReplyTooLarge(most)
     if data:
         yield b"\n".join(data)

@@ -7,7 +7,6 @@ begun begins an episode of its own; one of a resource in the middle of an episod
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import Mapping
@@ -25,17 +24,19 @@ from reward_kit.agent.resources.http_rollout_protocol import (
     StepResponse,
 )
 from reward_kit.agent.resources.tool_spec import tool_spec, unknown_action
-from reward_kit.errors import EnvironmentFailure
+from reward_kit.errors import EnvironmentFailure, ProviderError
+from reward_kit.http.faults import HttpFault, moved_to
+from reward_kit.http.retry import Timing, with_retries
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from reward_kit.http.exchange import HttpSession, Reply
 
 __all__ = ["HttpRolloutResource"]
 
 _log = logging.getLogger(__name__)
 _MOST_BYTES = 16 << 20
-_FIRST_WAIT = 0.2
-_CLIENT_ERROR, _SERVER_ERROR = 400, 500
+_AS_JSON = {"Content-Type": "application/json"}
+_REDIRECT, _CLIENT_ERROR, _SERVER_ERROR = 300, 400, 500
 
 
 class HttpRolloutResource(ForkableResource):
@@ -54,7 +55,8 @@ class HttpRolloutResource(ForkableResource):
         self.current_observation: dict[str, Any] | None = None
         self.is_episode_active = False
         self._steps = 0
-        self._session: ClientSession | None = None
+        self._session: HttpSession | None = None
+        self._timing = Timing()
 
     async def setup(self, config: dict[str, Any]) -> None:
         """Remember where the server is. The episode begins with `initialize`, or with the first step."""
@@ -176,13 +178,12 @@ class HttpRolloutResource(ForkableResource):
 
     async def is_healthy(self) -> bool:
         """Whether the server answers, and says that it is well."""
-        from aiohttp import ClientError
-
+        config = self._known()
         try:
-            async with self._connected().get(self._url(self._known().health_endpoint)) as answer:
-                return answer.status < _CLIENT_ERROR
-        except (ClientError, TimeoutError, OSError):
+            reply = await self._connected().request("GET", self._url(config.health_endpoint), seconds=config.timeout)
+        except HttpFault:
             return False
+        return reply.status < _REDIRECT
 
     async def _end_episode(self) -> None:
         if self.episode_id is None:
@@ -194,31 +195,28 @@ class HttpRolloutResource(ForkableResource):
 
     async def _post(self, endpoint: str, body: BaseModel, kind: type[BaseModel] | None) -> Any:
         """Send a request and read its answer. Sent again is only what never reached the server."""
-        from aiohttp import ClientConnectorError, ClientError
-
         config, url = self._known(), self._url(endpoint)
-        for attempt in range(config.max_retries + 1):
+        content = json.dumps(body.model_dump()).encode()
+
+        async def attempt() -> Reply:
             try:
-                async with self._connected().post(url, json=body.model_dump()) as answer:
-                    text = await answer.content.read(_MOST_BYTES + 1)
-                    while len(text) <= _MOST_BYTES and (more := await answer.content.read(_MOST_BYTES + 1)):
-                        text += more
-                    status = answer.status
-                break
-            except ClientConnectorError as error:
-                if attempt == config.max_retries:
-                    raise EnvironmentFailure(f"{url} cannot be reached: {error}; see that the server runs") from error
-                await asyncio.sleep(_FIRST_WAIT * 2**attempt)
-            except (ClientError, TimeoutError, OSError) as error:
-                what = str(error) or f"no answer within {config.timeout:g} s"
-                raise EnvironmentFailure(f"{url} failed: {what}; see what its server says") from error
-        return _answer(url, status, text, kind)
+                return await self._connected().request("POST", url, content, _AS_JSON, seconds=config.timeout)
+            except HttpFault as fault:
+                if fault.kind == "unreached":
+                    raise ProviderError(f"{url} cannot be reached: {fault}; see that the server runs") from fault
+                raise EnvironmentFailure(f"{url} failed: {fault}; see what its server says") from fault
 
-    def _connected(self) -> ClientSession:
+        try:
+            reply = await with_retries(attempt, retries=config.max_retries, timing=self._timing)
+        except ProviderError as error:
+            raise EnvironmentFailure(str(error)) from error
+        return _answer(url, reply, kind)
+
+    def _connected(self) -> HttpSession:
         if self._session is None:
-            from aiohttp import ClientSession, ClientTimeout
+            from reward_kit.http.exchange import HttpSession
 
-            self._session = ClientSession(timeout=ClientTimeout(total=self._known().timeout))
+            self._session = HttpSession(max_reply=_MOST_BYTES)
         return self._session
 
     def _known(self) -> HttpRolloutConfig:
@@ -246,10 +244,11 @@ def _action(name: str, params: dict[str, Any], names: dict[str, Any]) -> Any:
     raise ValueError(f"there is no action {action!r}; there are {', '.join(names)}")
 
 
-def _answer(url: str, status: int, text: bytes, kind: type[BaseModel] | None) -> Any:
+def _answer(url: str, reply: Reply, kind: type[BaseModel] | None) -> Any:
+    status, text = reply.status, reply.data
     said = text[:300].decode(errors="replace")
-    if len(text) > _MOST_BYTES:
-        raise EnvironmentFailure(f"{url} answered with more than {_MOST_BYTES} bytes")
+    if moved := moved_to(status, reply.headers):
+        raise EnvironmentFailure(f"{url} answered {status}: {moved}")
     if status >= _SERVER_ERROR:
         raise EnvironmentFailure(f"{url} failed with status {status}: {said}; see what its server says")
     if status >= _CLIENT_ERROR:

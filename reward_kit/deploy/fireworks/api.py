@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote, urlencode, urlsplit
 
 import orjson
 
@@ -22,9 +22,13 @@ from reward_kit.auth import (
     is_private_host,
 )
 from reward_kit.errors import AuthError, DeployError, ProviderError, RateLimitError
+from reward_kit.http.faults import HttpFault, moved_to
 from reward_kit.http.retry import Timing, retry_after, with_retries
 from reward_kit.redaction import mask, remember
 from reward_kit.utils.event_loop import run_sync
+
+if TYPE_CHECKING:
+    from reward_kit.http.exchange import Reply
 
 __all__ = ["FireworksAPI", "Names", "PlatformAPIError", "Progress", "Unasked", "id_of"]
 
@@ -66,12 +70,6 @@ class Unasked:
     def name(self, kind: str, thing: str) -> str:
         """As `FireworksAPI.name`."""
         return thing if thing.startswith("accounts/") else f"accounts/{self.account}/{kind}/{thing}"
-
-
-class _Reply(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class FireworksAPI:
@@ -178,7 +176,7 @@ class FireworksAPI:
     def read_signed(self, url: str) -> str:
         """The text at a signed address."""
         _check_signed(url)
-        return self._ask("GET", url, with_key=False).body.decode(errors="replace")
+        return self._ask("GET", url, with_key=False).data.decode(errors="replace")
 
     # -- one request
 
@@ -193,17 +191,17 @@ class FireworksAPI:
     ) -> dict[str, Any]:
         url = f"{self.base}/v1/{quote(path, safe='/:')}"
         reply = self._ask(method, url, None if body is None else orjson.dumps(body), query=query, made=made)
-        if not reply.body.strip():
+        if not reply.data.strip():
             return {}
         try:
-            found = orjson.loads(reply.body)
+            found = orjson.loads(reply.data)
         except orjson.JSONDecodeError:
             found = None
         if not isinstance(found, dict):
             raise PlatformAPIError(
                 f"{method} {path} was answered with something else than a JSON object. Check FIREWORKS_API_BASE.",
                 reply.status,
-                _text(reply.body),
+                _text(reply.data),
             )
         return found
 
@@ -218,14 +216,14 @@ class FireworksAPI:
         with_key: bool = True,
         progress: Progress | None = None,
         made: str | None = None,
-    ) -> _Reply:
+    ) -> Reply:
         sent = {"Content-Type": "application/json"} if content is not None else {}
         sent |= {"Authorization": f"Bearer {self._key}"} if with_key else {}
         sent |= headers or {}
         send = partial(_send, method, url, content, sent, query or {}, progress)
         lost = False
 
-        async def attempt() -> _Reply:
+        async def attempt() -> Reply:
             nonlocal lost
             try:
                 reply = await send()
@@ -258,21 +256,23 @@ def _status_of(error: Exception) -> int | None:
     return error.status if isinstance(error, _Passing) else None
 
 
-def _passing(reply: _Reply, method: str, url: str) -> _Passing | None:
+def _passing(reply: Reply, method: str, url: str) -> _Passing | None:
     if reply.status not in (_TIMEOUT, _TOO_MANY) and reply.status < _LEAST_SERVER_ERROR:
         return None
-    message = f"{method} {_without_query(url)} was answered with {reply.status}: {_text(reply.body)}"
+    message = f"{method} {_without_query(url)} was answered with {reply.status}: {_text(reply.data)}"
     return _Passing(message, reply.status, retry_after(reply.headers))
 
 
-def _refuse(reply: _Reply, method: str, url: str, *, with_key: bool) -> None:
+def _refuse(reply: Reply, method: str, url: str, *, with_key: bool) -> None:
     """Raise what a refusal means."""
     if reply.status < 300:  # noqa: PLR2004 - the end of the statuses that mean success
         return
-    words = f"{method} {_without_query(url)} was refused ({reply.status}): {_text(reply.body)}"
+    words = f"{method} {_without_query(url)} was refused ({reply.status}): {_text(reply.data)}"
+    if moved := moved_to(reply.status, reply.headers):
+        words = f"{method} {_without_query(url)} was answered with {reply.status}: {moved}."
     if with_key and reply.status in (401, 403):
         raise AuthError(f"{words} Check FIREWORKS_API_KEY, and that its account may do this.")
-    raise PlatformAPIError(words, reply.status, _text(reply.body))
+    raise PlatformAPIError(words, reply.status, _text(reply.data))
 
 
 async def _send(
@@ -282,26 +282,26 @@ async def _send(
     headers: Mapping[str, str],
     query: Mapping[str, str],
     progress: Progress | None,
-) -> _Reply:
+) -> Reply:
     """One request. A connection that cannot be had, or is lost, is a `ProviderError`."""
-    import aiohttp
+    from reward_kit.http.exchange import HttpSession
 
-    seconds = aiohttp.ClientTimeout(total=_SECONDS if progress is None else _SECONDS_TO_SEND)
     data: bytes | AsyncIterator[bytes] | None = content
     if content is not None and progress is not None:
         data = _chunks(content, progress)
         headers = {**headers, "Content-Length": str(len(content))}
+    session = HttpSession()
     try:
-        async with (
-            aiohttp.ClientSession(timeout=seconds, trust_env=True) as session,
-            session.request(
-                method, url, data=data, headers=headers, params=query or None, allow_redirects=False
-            ) as response,
-        ):
-            return _Reply(response.status, response.headers, await response.read())
-    except (aiohttp.ClientError, TimeoutError) as error:
-        reason = mask(str(error)) or type(error).__name__
-        raise ProviderError(f"{method} {_without_query(url)} could not be sent: {reason}.") from None
+        return await session.request(
+            method, f"{url}?{urlencode(query)}" if query else url, data, headers,
+            seconds=_SECONDS if progress is None else _SECONDS_TO_SEND,
+        )  # fmt: skip
+    except HttpFault as fault:
+        if fault.kind == "too_large":
+            raise PlatformAPIError(f"{method} {_without_query(url)}: {fault}. Check FIREWORKS_API_BASE.") from None
+        raise ProviderError(f"{method} {_without_query(url)} could not be sent: {fault}.") from None
+    finally:
+        await session.close()
 
 
 async def _chunks(content: bytes, progress: Progress) -> AsyncIterator[bytes]:

@@ -14,18 +14,20 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
+
+import orjson
 
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.errors import EndpointError, ProviderError, RewardKitError
 from reward_kit.generation.http.refusals import SentRequest, read_complaint, refusal
 from reward_kit.generation.wire import read_json
+from reward_kit.http.faults import HttpFault
 from reward_kit.http.retry import Patience, Timing, with_retries
-from reward_kit.http.transport import proxy_for
 from reward_kit.redaction import mask, remember, sent
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from reward_kit.http.exchange import Body, HttpSession, Response
 
 __all__ = ["NotThere", "Rest"]
 
@@ -33,7 +35,6 @@ T = TypeVar("T")
 
 _LONGEST_SILENCE = 120.0
 """Seconds in which nothing at all comes of a file, before the connection is given up."""
-_MOST_OF_A_REPLY = 64 << 20
 
 
 class NotThere(EndpointError):
@@ -60,7 +61,7 @@ class Rest:
         remember(api_key)
         self._api_key = api_key
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
-        self._open: ClientSession | None = None
+        self._open: HttpSession | None = None
         self.clock_ahead = 0.0
         """By how many seconds the provider's clock is ahead of this one, as far as its replies say."""
 
@@ -87,10 +88,10 @@ class Rest:
         """Read what is at a path of ours, or at an address somewhere else (which is not told the key). Done once."""
         async with self._request("GET", url, timeout=None) as response:
             if response.status != 200:
-                raise self._refusal(response, await self._body(response))
-            expected = response.headers.get("Content-Length") if "Content-Encoding" not in response.headers else None
+                raise self._refusal(response, await response.read())
+            expected = response.headers.get("Content-Length")
             size = 0
-            async for piece in response.content.iter_any():
+            async for piece in response.pieces():
                 size += len(piece)
                 write(piece)
             if expected is not None and int(expected) != size:
@@ -116,42 +117,27 @@ class Rest:
         self, method: str, path: str, *, body: Mapping[str, Any] | None = None,
         query: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:  # fmt: skip
-        sent: dict[str, Any] = {} if body is None else {"json": dict(body)}
+        data, kind = (None, {}) if body is None else (orjson.dumps(body), {"Content-Type": "application/json"})
         async with self._request(
-            method, path, timeout=self._params.timeout, params=dict(query or {}), headers=dict(headers or {}), **sent
+            method, path, timeout=self._params.timeout, query=query, headers={**kind, **(headers or {})}, data=data
         ) as response:
             return await self._answer(response)
 
     async def _form(self, path: str, file: Path, name: str, fields: Mapping[str, str]) -> dict[str, Any]:
-        from aiohttp import FormData
+        from reward_kit.http.exchange import form
 
-        form = FormData()
-        for field, value in fields.items():
-            form.add_field(field, value)
         with file.open("rb") as content:
-            form.add_field("file", content, filename=name, content_type="application/jsonl")
-            async with self._request("POST", path, timeout=None, data=form) as response:
+            sent = form(fields, content, name, "application/jsonl")
+            async with self._request("POST", path, timeout=None, data=sent) as response:
                 return await self._answer(response)
 
-    async def _answer(self, response: ClientResponse) -> dict[str, Any]:
-        data = await self._body(response)
+    async def _answer(self, response: Response) -> dict[str, Any]:
+        data = await response.read()
         if not 200 <= response.status < 300:
             raise self._refusal(response, data)
         return read_json(data)
 
-    async def _body(self, response: ClientResponse) -> bytes:
-        parts, size = [], 0
-        async for part in response.content.iter_any():
-            parts.append(part)
-            size += len(part)
-            if size > _MOST_OF_A_REPLY:
-                raise ProviderError(
-                    f"{self.shown} answered with more than 64 MB where a few lines were expected. Check "
-                    "`generation.api_base`."
-                )
-        return b"".join(parts)
-
-    def _refusal(self, response: ClientResponse, data: bytes) -> RewardKitError:
+    def _refusal(self, response: Response, data: bytes) -> RewardKitError:
         complaint = read_complaint(data)
         if response.status in {404, 409}:
             return NotThere(f"{self.shown} answered {response.status}: {complaint.words}", response.status)
@@ -159,36 +145,38 @@ class Rest:
 
     @asynccontextmanager
     async def _request(
-        self, method: str, path: str, *, timeout: float | None, headers: Mapping[str, str] | None = None, **more: Any
-    ) -> AsyncIterator[ClientResponse]:
+        self, method: str, path: str, *, timeout: float | None, query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None, data: Body | None = None,
+    ) -> AsyncIterator[Response]:  # fmt: skip
         """One request; a connection that fails is a `ProviderError`."""
-        from aiohttp import ClientError, ClientTimeout
-
         ours = not path.startswith(("http://", "https://"))
         url = f"{self._base}{path}" if ours else path
+        sent = {**(self._headers if ours else {}), **(headers or {})}
         try:
-            async with self._session().request(
-                method, url, headers={**(self._headers if ours else {}), **(headers or {})}, proxy=proxy_for(url),
-                timeout=ClientTimeout(total=timeout, sock_connect=30, sock_read=_LONGEST_SILENCE), **more,
-            ) as response:  # fmt: skip
+            async with self._session().open(
+                method, f"{url}?{urlencode(query)}" if query else url, data, sent, seconds=timeout
+            ) as response:
                 if ours:
                     self._compare_clocks(response.headers.get("Date", ""))
                 yield response
-        except (TimeoutError, ClientError, OSError) as error:
+        except HttpFault as fault:
             where = urlsplit(url).hostname if not ours else self.shown
-            reason = mask(f"{type(error).__name__} {error}".strip())
+            if fault.kind == "too_large":
+                raise EndpointError(
+                    f"{where}: {fault} where a few lines were expected. Check `generation.api_base`."
+                ) from None
             raise ProviderError(
-                f"{where} cannot be reached, or ended the connection: {reason}. Check that it runs."
+                f"{where} cannot be reached, or ended the connection: {fault}. Check that it runs."
             ) from None
 
     def _compare_clocks(self, date: str) -> None:
         with suppress(ValueError, OverflowError):
             self.clock_ahead = parsedate_to_datetime(date).timestamp() - time.time()
 
-    def _session(self) -> ClientSession:
+    def _session(self) -> HttpSession:
         if self._open is None:
-            from aiohttp import ClientSession, DummyCookieJar
+            from reward_kit.http.exchange import HttpSession
 
-            self._open = ClientSession(cookie_jar=DummyCookieJar())
+            self._open = HttpSession(silence=_LONGEST_SILENCE)
             sent(self._api_key)
         return self._open

@@ -27,7 +27,9 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from reward_kit.errors import AuthError, RewardKitError, SandboxError
+from reward_kit.http.faults import HttpFault, moved_to
 from reward_kit.models import ExecResult
+from reward_kit.redaction import blot, remember
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxSpec
 from reward_kit.sandbox.files_by_shell import check_file, file_name, to_read, to_write
 from reward_kit.sandbox.sos.protocol import (
@@ -41,9 +43,8 @@ from reward_kit.sandbox.sos.protocol import (
 )
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
-
     from reward_kit.config_models import SandboxConfig
+    from reward_kit.http.exchange import HttpSession
 
 __all__ = ["SosBackend", "SosConnection", "SosSandbox", "make_backend"]
 
@@ -229,8 +230,6 @@ def _terms(spec: SandboxSpec) -> dict[str, object]:
 _log = logging.getLogger(__name__)
 _A = TypeVar("_A", bound=BaseModel)
 _SHOWN = 2000
-_LARGEST = 64 << 20
-"""Bytes of one answer."""
 
 
 class SosConnection:
@@ -238,8 +237,9 @@ class SosConnection:
 
     def __init__(self, base_url: str, token: str | None) -> None:
         self.base_url = base_url.rstrip("/")
+        remember(token)
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._session: ClientSession | None = None
+        self._session: HttpSession | None = None
 
     async def post(self, path: str, body: object, answer: type[_A], *, deadline: float) -> _A:
         """What the server answers to `body`; anything but a 200 with that shape is an error."""
@@ -253,34 +253,20 @@ class SosConnection:
 
     async def request(self, method: str, path: str, body: object = None, *, deadline: float) -> bytes:
         """The body of the 200 that comes within `deadline` seconds."""
-        import aiohttp
-
         place = f"the sandbox server {self.base_url}"
         data = None if body is None else orjson.dumps(body)
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
         try:
-            async with (
-                asyncio.timeout(deadline),
-                self._open_session().request(method, f"{self.base_url}{path}", data=data, headers=headers) as answer,
-            ):
-                status, content = answer.status, await _read(answer, place)
-        except TimeoutError:
-            raise SandboxError(
-                f"{place} did not answer {method} {path} within {deadline:g} s; check that it works, and try again"
-            ) from None
-        except aiohttp.ClientConnectorError as error:
-            raise SandboxError(
-                f"cannot reach {place}: {error.strerror or error}; start one with `reward-kit sandbox serve`, or name "
-                "the right address with `sandbox.sos_url`"
-            ) from error
-        except (aiohttp.ClientError, ConnectionError, OSError) as error:
-            text = str(error) or type(error).__name__
-            raise SandboxError(
-                f"{place} broke off {method} {path}: {text}; check that it works, and try again"
-            ) from error
-        if status == 200:  # noqa: PLR2004
-            return content
-        raise _failure(place, f"{method} {path}", status, content.decode("utf-8", "replace")[:_SHOWN])
+            reply = await self._opened().request(
+                method, f"{self.base_url}{path}", data, headers, seconds=deadline
+            )  # fmt: skip
+        except HttpFault as fault:
+            raise _no_answer(place, f"{method} {path}", deadline, fault) from fault
+        if reply.status == 200:  # noqa: PLR2004
+            return reply.data
+        if moved := moved_to(reply.status, reply.headers):
+            raise SandboxError(f"{place} answered {reply.status}: {moved}", retryable=False)
+        raise _failure(place, f"{method} {path}", reply.status, blot(reply.data.decode("utf-8", "replace"))[:_SHOWN])
 
     async def quietly(self, path: str, body: object, *, deadline: float) -> None:
         """Post something whose failure changes nothing for the caller: the server's own reaper mends it."""
@@ -295,31 +281,25 @@ class SosConnection:
         if session is not None:
             await session.close()
 
-    def _open_session(self) -> ClientSession:
+    def _opened(self) -> HttpSession:
         if self._session is None:
-            import aiohttp
+            from reward_kit.http.exchange import HttpSession
 
-            # A start waits for its turn on an open connection, so there is no bound on their number here.
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                timeout=aiohttp.ClientTimeout(total=None),
-                headers={"Accept-Encoding": "identity"},
-                auto_decompress=False,  # nothing packed is asked for, and nothing is unpacked
-            )
+            self._session = HttpSession()
         return self._session
 
 
-async def _read(answer: ClientResponse, place: str) -> bytes:
-    """The body, as long as it is not too large."""
-    parts, size = [], 0
-    async for part in answer.content.iter_any():
-        parts.append(part)
-        size += len(part)
-        if size > _LARGEST:
-            raise SandboxError(
-                f"{place} answered with more than {_LARGEST >> 20} MB; check the address", retryable=False
-            )
-    return b"".join(parts)
+def _no_answer(place: str, what: str, deadline: float, fault: HttpFault) -> SandboxError:
+    if fault.kind == "late":
+        return SandboxError(f"{place} did not answer {what} within {deadline:g} s; check that it works, and try again")
+    if fault.kind == "unreached":
+        return SandboxError(
+            f"cannot reach {place}: {fault}; start one with `reward-kit sandbox serve`, or name the right address with "
+            "`sandbox.sos_url`"
+        )
+    if fault.kind == "too_large":
+        return SandboxError(f"{place}: {fault}; check the address", retryable=False)
+    return SandboxError(f"{place} broke off {what}: {fault}; check that it works, and try again")
 
 
 def _failure(place: str, what: str, status: int, text: str) -> SandboxError | AuthError:

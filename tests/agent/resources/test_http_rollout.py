@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from aiohttp import web
 
 from reward_kit.agent.resources import HttpRolloutResource
 from reward_kit.errors import EnvironmentFailure
+from reward_kit.http.retry import Timing
 
 
 class Server:
@@ -185,10 +185,15 @@ async def test_an_action_that_the_server_refuses_is_the_models_mistake(server: S
 
 async def test_a_server_that_is_not_there_is_tried_again_and_then_named() -> None:
     resource = HttpRolloutResource()
-    await resource.setup({"base_url": "http://127.0.0.1:9", "max_retries": 1})
-    started = time.monotonic()
+    await resource.setup({"base_url": "http://127.0.0.1:9", "max_retries": 2})
+    waits: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    resource._timing = Timing(sleep=wait, random=lambda: 1.0)
     with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.1:9"):
         await resource.initialize()
-    assert time.monotonic() - started >= 0.2  # it waited before the second try
+    assert waits == [0.5, 1.0]  # before each further try
     assert not await resource.is_healthy()
     await resource.close()

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import aiohttp
-
 from reward_kit.agent.mcp.client import InputRequired, McpClient
 from reward_kit.agent.mcp.contract import McpServerFailure, ReplyTooLarge
 from reward_kit.agent.mcp.http import HttpServer
@@ -23,6 +21,7 @@ from reward_kit.agent.mcp.protocol import RpcError, client_info
 from reward_kit.agent.mcp.results import CallResult
 from reward_kit.agent.mcp.vector.types import DatasetRow, MCPSession, MCPToolCall
 from reward_kit.errors import ConfigError
+from reward_kit.http.faults import HttpFault, moved_to
 
 __all__ = ["GeneralMCPVectorEnv", "StepResult", "make"]
 
@@ -220,19 +219,20 @@ class GeneralMCPVectorEnv:
             return None
         url = f"{base.removesuffix('/mcp')}/control/{what}"
         try:
-            async with (
-                asyncio.timeout(_CONTROL_SECONDS),
-                self._servers[base].session().get(url, headers={"mcp-session-id": session_id}) as response,
-            ):
-                if response.status == _NOT_FOUND:
-                    self._without_control.add(f"{base} {what}")
-                    return None
-                body = await response.content.read(1 << 20)
-                if response.status != _OK:
-                    raise McpServerFailure(f"{url!r} answered with HTTP {response.status}: {body[:200]!r}")
-                told = json.loads(body)
-        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise McpServerFailure(f"{url!r} cannot be read: {str(error) or type(error).__name__}.") from error
+            reply = (
+                await self._servers[base]
+                .session()
+                .request("GET", url, headers={"mcp-session-id": session_id}, seconds=_CONTROL_SECONDS)
+            )
+            if reply.status == _NOT_FOUND:
+                self._without_control.add(f"{base} {what}")
+                return None
+            if reply.status != _OK:
+                said = moved_to(reply.status, reply.headers) or repr(reply.data[:200])
+                raise McpServerFailure(f"{url!r} answered with HTTP {reply.status}: {said}")
+            told = json.loads(reply.data)
+        except (HttpFault, ValueError) as error:
+            raise McpServerFailure(f"{url!r} cannot be read: {error}.") from error
         return told if isinstance(told, dict) else {"observation": told}
 
 
