@@ -109,8 +109,10 @@ class Comparer:
                 return False
             gold, answer = self._declared(right, given)
         gold, answer = _expanded(gold), _expanded(answer)
-        gold, answer = _each_named(gold, answer), _each_named(answer, gold)
-        return self._of_one_kind(_as_tuple(gold, answer), _as_tuple(answer, gold))
+        if isinstance(gold, _STRUCTURES) != isinstance(answer, _STRUCTURES) or isinstance(gold, Relation | Sequence):
+            gold, answer = _each_named(gold, answer), _each_named(answer, gold)
+            gold, answer = _as_tuple(gold, answer), _as_tuple(answer, gold)
+        return self._of_one_kind(gold, answer)
 
     def _of_one_kind(self, gold: Node, answer: Node) -> bool | None:
         """Whether two answers are the same, by the kind of what they are."""

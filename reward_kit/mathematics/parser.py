@@ -313,7 +313,8 @@ class Parser:
 
     def _label(self) -> str:
         """Read `Minimum:`, `length =`, `the area of ABC =`, `Sequence 1:`; empty where nothing has such a name."""
-        if self._peek().kind != "word" and not self._names_extreme(0):
+        first = self._peek().kind
+        if first != "word" and (first != "function" or not self._names_extreme(0)):
             return ""
         ahead = 0
         while ahead <= _LONGEST_LABEL and (

@@ -173,7 +173,7 @@ def plain(text: str) -> str:
 
 def _plain(text: str) -> str:
     ascii_only = text.isascii()
-    said = words_in(text)
+    said = words_in(text) if " " in text else []
     text = _without_damage(_of_one_country(text, said, ascii_only))
     if (meant := _meant_phrase(text)) is not None:
         return meant
@@ -486,7 +486,7 @@ _RULES: Final = (
         r"\1 = ",
     ),
     # 3\hat{\imath}
-    _Rule(("math",), re.compile(r"\\([ij])math(?![A-Za-z])"), r"\1"),
+    _Rule(("imath", "jmath"), re.compile(r"\\([ij])math(?![A-Za-z])"), r"\1"),
     # aligned equations
     _Rule(("&=", "& ="), re.compile(r"&\s?="), "="),
     # (a) 3 (b) 5

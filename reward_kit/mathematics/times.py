@@ -96,7 +96,7 @@ def read_time(text: str) -> Time | None:
         return None
     if text[:1].isalpha():
         text = _LED_TO.sub("", text)
-    if " past " in text or " to " in text or " after " in text or " before " in text:
+    if " " in text and (" past " in text or " to " in text or " after " in text or " before " in text):
         spoken = _SPOKEN.fullmatch(text.strip(" .").lower())
         return _from_spoken(spoken) if spoken is not None else None
     if not text.lstrip(" ${")[:1].isdigit():
