@@ -139,7 +139,7 @@ class CommandsFile:
         with self.path.open("rb") as file:
             file.seek(line.offset)
             turns = self._rollout(file.readline(), line.number).turns
-        return turns[-1].text if turns else None
+        return (turns[-1].text or None) if turns else None
 
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
         try:
@@ -225,7 +225,7 @@ def _rollout(row: dict[str, Any]) -> Rollout:
     return Command(
         sample=sample,
         response_index=_UNNUMBERED if index is None else index,
-        turns=[] if command is None else [Message(role="assistant", content=command)],
+        turns=[] if failure else [Message(role="assistant", content=command or "")],
         model=row.get("model"),
         finish_reason=row.get("finish_reason"),
         usage=Usage.model_validate(usage) if usage is not None else None,
