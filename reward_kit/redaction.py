@@ -612,7 +612,7 @@ def _assignments(text: str) -> Iterator[_Assigned]:
             if _SETTING.match(text, found.start()):
                 continue
             end = found.end()
-            value = found[0].lstrip("\\").strip("'\"").rstrip("\\")
+            value = found[0].lstrip("\\").strip("'\"`").rstrip("\\:")
             if _fits(match["name"], value):
                 bare = match["equals"] == ":" or match["name"].lower() == "key"  # "unexpected token: end", "KEY=VALUE"
                 is_word = found[0].isalpha() or ("://" in found[0] and not _is_firm(_words_of(match["name"])))
@@ -620,7 +620,11 @@ def _assignments(text: str) -> Iterator[_Assigned]:
 
 
 def _is_reference(value: str) -> bool:
-    return value.startswith(("$", "{", "<", "%", "…", MASK))
+    return value.startswith(("$", "{", "<", "%", "…", MASK)) or _FLAG.fullmatch(value) is not None
+
+
+_FLAG = re.compile(r"--[a-z]+(?:-[a-z]+)*")
+"""What a message names, and no value."""
 
 
 def _is_harmless(value: str) -> bool:
@@ -779,7 +783,7 @@ def _is_masked(value: object) -> bool:
     return isinstance(value, str) and value.strip().strip("*") == "" and len(value.strip()) >= len(MASK)
 
 
-_MASKED = re.compile(r"//\*{3,}@|[?&;]\w+=\*{3,}(?:[&;]|$)|^(?:Bearer|Basic|Token) \*{3,}$")
+_MASKED = re.compile(r"//\*{3,}@|[?&;]\w+=\*{3,}(?:[&;]|$)|^(?:Bearer|Basic|Token)\s\*{3,}$")
 
 
 def _secrets_in(value: Any, place: _Place = _Place(), path: str = "") -> Iterator[_Found]:  # noqa: B008 - a tuple
