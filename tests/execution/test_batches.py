@@ -139,7 +139,7 @@ def test_an_account_without_credit_stops_the_run_and_nothing_is_lost(tmp_path: P
     poor = (429, {"message": "You exceeded your current quota", "code": "insufficient_quota"})
     provider = Provider(fate=lambda body, _: poor if odd(body) else "answer")
     with serving(provider) as base:
-        with pytest.raises(EndpointError, match="top it up"):
+        with pytest.raises(EndpointError, match="out of credit"):
             by_batches(tmp_path, base).run()
         provider.fate = lambda body, _: "answer"
         assert by_batches(tmp_path, base).run().status == "finished"
