@@ -385,8 +385,6 @@ class Step(_Value):
     """The tools that were offered, where they are others than in the step before."""
     noted: Any = None
     """What the world noted of its answer beside what it showed, so that the episode can be played again."""
-    opening: dict[str, Any] | None = None
-    """Of the first step: the `state` that the world named as it opened the conversation, and what it `noted`."""
 
 
 class Branch(_Value):
@@ -394,6 +392,13 @@ class Branch(_Value):
 
     response_index: int
     step: int
+    draw: int | None = None
+    """Which episode its world began as, where that one was a branch itself."""
+
+    @property
+    def world_draw(self) -> int:
+        """Which episode its world began as."""
+        return self.response_index if self.draw is None else self.draw
 
 
 class Rollout(_Value):
@@ -418,6 +423,8 @@ class Rollout(_Value):
     failure: Failure | None = None
     steps: list[Step] | None = None
     """An agent's actions, one for each of its assistant turns; None where the model was asked once."""
+    opening: dict[str, Any] | None = None
+    """As the world opened the conversation: the `state` that it named, the `reward` that it gave, what it `noted`."""
     ended: Ended | None = None
     """How the episode ended."""
     truncated: bool | None = None
@@ -426,6 +433,11 @@ class Rollout(_Value):
     """What the world said of itself in the end, for rewards to read."""
     branch: Branch | None = None
     """The episode that this one branched off, where it did."""
+
+    @property
+    def world_draw(self) -> int:
+        """Which episode its world began as: this one, or the one that the first of its branches left."""
+        return self.response_index if self.branch is None else self.branch.world_draw
 
     @property
     def messages(self) -> list[Message]:

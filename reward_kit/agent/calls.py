@@ -67,6 +67,8 @@ class ToolRunner:
         """Whether this turn is on disk already: then nobody is asked, or paid, again."""
         self.conversation: Sequence[Message] = ()
         """All that was said so far, what the model has just said included."""
+        self.draw = 0
+        """Which of the episodes of its sample this is: a branch is one of its own, in the world of another."""
         self.keep: Keep | None = None
         """Keeps on disk what is noted in the middle of a turn, where there is a journal."""
         self.approve = approve

@@ -93,7 +93,7 @@ class World:
     """Whether its plain methods are quick, and may run on the event loop. Without it they run in threads, where one
     that hangs holds up nobody; with it a turn costs less, and episodes take their turns in a fixed order."""
     draw: int = 0
-    """Which of the episodes of its sample this is. Set before the world is started."""
+    """Which of the episodes of its sample this is; of a branch, which one it left. Set before the world is started."""
 
     needs_question: bool = True
     """Whether the model must have been asked something before its first turn, by the row or by `start`. False where a

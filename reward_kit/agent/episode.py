@@ -39,9 +39,12 @@ from reward_kit.agent.recorded import (
     difference,
     is_whole,
     messages_from,
+    other_facts,
+    other_tools,
     recording_of_rollout,
     reply_fields,
 )
+from reward_kit.agent.tools import Tool
 from reward_kit.agent.transcript import Limits, Transcript, was_cut_off
 from reward_kit.agent.watch import EpisodeWatch
 from reward_kit.config_models import AgentConfig, Price, Sampling
@@ -134,9 +137,12 @@ class Episodes:
         if leaving is None and recorded.opening is None:
             recorded = Recording(None, [])  # its line is damaged: whether the turns follow from another cannot be told
         elif leaving is not None:
-            parent, shared = recording_of_rollout(leaving.parent, leaving.step), leaving.step
-            recorded = Recording(parent.opening, [*parent.turns, *recorded.turns])
-            branch = Branch(response_index=leaving.parent.response_index, step=leaving.step)
+            parent, shared = leaving
+            before = recording_of_rollout(parent, shared)
+            following = recorded.turns
+            recorded = Recording(before.opening, [*before.turns, *following], None if following else before.offered)
+            began_as = None if parent.branch is None else parent.world_draw
+            branch = Branch(response_index=parent.response_index, step=shared, draw=began_as)
         self.watch.in_flight += 1
         try:
             attempts = setting.config.world_retries + 1
@@ -193,7 +199,8 @@ class _Episode:
     async def run(self) -> Rollout:
         """Play to the end."""
         setting, transcript = self._setting, self._transcript
-        opening = open_world(setting.environment, self._sample, setting.config, setting.approve, draw=self._draw)
+        draw = self._draw if self._branch is None else self._branch.world_draw
+        opening = open_world(setting.environment, self._sample, setting.config, setting.approve, draw=draw)
         async with opening as world:
             ended = await self.begin(world)
             while ended is None and (ended := setting.limits.reached(transcript)) is None:
@@ -225,8 +232,10 @@ class _Episode:
             self.so_far.append(turn)
             if restored and is_whole(turn.answer):
                 ended = self._take(completion.message, turn.answer)
-            else:
-                ended = await self._answered(world, completion, turn.answer)
+                continue
+            self._compare_tools(world, self._transcript.tools)
+            ended = await self._answered(world, completion, turn.answer)
+        self._compare_tools(world, self._recorded.offered)
         if self.so_far:
             self._transcript.began = time.monotonic()  # what went before counts as it was, not as it was played again
         return ended
@@ -234,7 +243,7 @@ class _Episode:
     async def _opened(self, world: World) -> tuple[bool, Ended | None]:
         """Have the world begin. Whether a snapshot put it where it was, and how the episode ended, where it had."""
         config, runner, known = self._setting.config, world.runner, self._recorded.opening
-        runner.conversation = self._transcript.conversation
+        runner.conversation, runner.draw = self._transcript.conversation, self._draw
         before = self._begin_turn(world, known)
         opening = as_answer(await ask_world(config, "start", world.start))
         state = self._last_snapshot()
@@ -245,7 +254,7 @@ class _Episode:
             opening = self._paid_for(opening)
             await self._keep_opening(world, opening)
         else:
-            how = None if state is not None else difference(opening, known, before, is_opening=True)
+            how = None if state is not None else difference(opening, known, before)
             if how is not None:
                 raise self._differs(how)
             self._opening, opening = known, replace(answer_from(known)[0], done=opening.done)
@@ -305,7 +314,7 @@ class _Episode:
         if setting.client is None:
             raise AssertionError("there is nobody to ask")
         offered = world.offered
-        self._tools = [tool.spec for tool in offered]
+        self._tools = _specs(offered)
         (outcome,) = await setting.client.generate(
             self._transcript.conversation,
             draws=(self._draw,),
@@ -414,8 +423,18 @@ class _Episode:
         """This attempt as far as it came."""
         return Recording(self._opening, self.so_far)
 
-    def _differs(self, how: str) -> ReplayError:
-        where = f"in turn {len(self.so_far) - 1}" if self.so_far else "at its start"
+    def _compare_tools(self, world: World, recorded: Sequence[Mapping[str, Any]] | None) -> None:
+        """Raise where the world does not offer the tools that are recorded, where any are."""
+        if recorded and (how := other_tools(_specs(world.offered), recorded)) is not None:
+            raise self._differs(how)
+
+    def compare_facts(self, facts: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
+        """Raise where the world does not tell in the end what is recorded of it."""
+        if (how := other_facts(facts, recorded)) is not None:
+            raise self._differs(how, "at its end")
+
+    def _differs(self, how: str, where: str | None = None) -> ReplayError:
+        where = where or (f"in turn {len(self.so_far) - 1}" if self.so_far else "at its start")
         return ReplayError(
             f"Episode {self._draw} of sample {self._sample.id!r} gave other results when it was played again, {where}: "
             f"{how}. Make the world give the same results for the same calls, or set "
@@ -442,6 +461,7 @@ class _Episode:
             steps=transcript.steps,
             ended=ended,
             truncated=was_cut_off(ended, transcript),
+            opening=transcript.opening,
             facts=facts,
             branch=self._branch,
         )
@@ -456,19 +476,26 @@ class _Episode:
 async def replayed(environment: Environment, rollout: Rollout, config: AgentConfig) -> AsyncIterator[World]:
     """A fresh world in which all steps of a rollout have been played again, for a reward to look at.
 
-    Where the world does something else than is recorded, a `ReplayError`: there is nothing to judge then.
+    Where the world does or tells something else than is recorded, a `ReplayError`: there is nothing to judge then.
     """
     setting = _Setting(environment, config, Limits(config))
     recorded = recording_of_rollout(rollout)
-    async with open_world(environment, rollout.sample, config, draw=rollout.response_index) as world:
+    async with open_world(environment, rollout.sample, config, draw=rollout.world_draw) as world:
         episode = _Episode(setting, rollout.sample, rollout.response_index, recorded, len(recorded.turns), None)
         await episode.begin(world)
+        if rollout.facts is not None:
+            episode.compare_facts(await facts_of(world, config), rollout.facts)
         yield world
 
 
 def _how_far(recording: Recording) -> tuple[int, bool]:
     """How much of an episode a recording has."""
     return len(recording.turns), recording.opening is not None
+
+
+def _specs(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """Tools as a model is offered them."""
+    return [tool.spec for tool in tools]
 
 
 def _with_call_ids(message: Message, turn: int) -> Message:

@@ -198,17 +198,16 @@ class HostedWorld:
 
 
 class _UserOfParent:
-    """The user whom the parent has for the world, and who talks there."""
+    """The user whom the parent has for the world, and who talks there. The parent knows which episode it is."""
 
     def __init__(self, ask: Callable[[str, str, dict[str, Any]], Awaitable[Any]]) -> None:
         self._ask = ask
 
     async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Any:
-        return await self._ask("user", "speak", {"conversation": [*conversation], "draw": draw})
+        return await self._ask("user", "speak", {"conversation": [*conversation]})
 
     async def act(self, sample: Sample, conversation: Sequence[Message], draw: int, tools: Sequence[Any]) -> Any:
-        asked = {"conversation": [*conversation], "draw": draw, "tools": [*tools]}
-        return await self._ask("user", "act", asked)
+        return await self._ask("user", "act", {"conversation": [*conversation], "tools": [*tools]})
 
 
 def _seed(sample_id: str) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from reward_kit.agent.environment import Answer
+from reward_kit.agent.transcript import digest_of
 from reward_kit.models import Completion, Message, Rollout, Step, Tokens, ToolUse
+from reward_kit.storage.row_json import json_text
 from reward_kit.storage.turn_journal import RecordedTurn, Recording
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "is_whole",
     "message_from",
     "messages_from",
+    "other_facts",
+    "other_tools",
     "recording_of_rollout",
     "reply_fields",
     "with_whole_prompts",
@@ -52,7 +56,7 @@ def answer_from(fields: Mapping[str, Any]) -> tuple[Answer, list[ToolUse]]:
     """What came back from the world, and how its tools did, from the journal."""
     uses = [use if isinstance(use, ToolUse) else ToolUse.model_validate(use) for use in fields["calls"]]
     answer = Answer(
-        messages_from(fields), fields["reward"], bool(fields["done"]), fields["state"],
+        messages_from(fields), fields.get("reward"), bool(fields["done"]), fields.get("state"),
         fields.get("cost", 0.0), fields.get("cost_is_at_most", False), fields.get("noted"),
     )  # fmt: skip
     return answer, uses
@@ -72,9 +76,12 @@ def recording_of_rollout(rollout: Rollout, steps: int | None = None) -> Recordin
     """A finished episode, or the first `steps` of it, as it was recorded while it was played."""
     played = rollout.steps or []
     shown = rollout.turns[: played[0].turn] if played else rollout.turns
-    known = (played[0].opening if played else None) or {}
-    opening = {"messages": [_plain(message) for message in shown], "reward": None, "done": None, "calls": []}
-    return Recording({**opening, "state": None, **known}, _turns_of(rollout, played, steps))
+    opening: dict[str, Any] = {"messages": [_plain(message) for message in shown], "done": None, "calls": []}
+    if rollout.opening is not None:  # else nothing was told beside messages, or, in an older file, it is not known
+        opening |= {"state": None, "reward": None, **rollout.opening}
+    following = () if steps is None else played[steps : steps + 1]
+    tools = [step.tools for step in (*played[:steps], *following) if step.tools is not None]
+    return Recording(opening, _turns_of(rollout, played, steps), tools[-1] if following and tools else None)
 
 
 def _turns_of(rollout: Rollout, played: Sequence[Step], steps: int | None) -> list[RecordedTurn]:
@@ -92,9 +99,9 @@ def _turns_of(rollout: Rollout, played: Sequence[Step], steps: int | None) -> li
             "messages": [_plain(message) for message in shown],
             "reward": step.reward,
             "done": False if following is not None else _was_done(rollout),
-            "state": None if following is None else following.state,
             "calls": step.calls,
             "noted": step.noted,
+            **({} if following is None else {"state": following.state}),
         }
         found.append(RecordedTurn(reply, answer))
     return found
@@ -117,32 +124,75 @@ def _was_done(rollout: Rollout) -> bool | None:
     return None if rollout.ended == "stopped" else rollout.ended in {"done", "answered"}
 
 
-def difference(
-    answer: Answer, recorded: Mapping[str, Any], before: Sequence[Message], *, is_opening: bool = False
-) -> str | None:
+def difference(answer: Answer, recorded: Mapping[str, Any], before: Sequence[Message]) -> str | None:
     """How an answer differs from the recorded one, whose messages are `before`; None where it does not."""
     for new, old in zip(answer.messages, before, strict=False):
-        if (new.role, new.content, new.tool_call_id) != (old.role, old.content, old.tool_call_id):
+        if not _same(_shown(new), _shown(old)):
             return _contrast(new, old)
     if len(answer.messages) != len(before):
         return f"{len(answer.messages)} messages came back, and {len(before)} are recorded"
-    if recorded["state"] is not None and is_opening and answer.state != recorded["state"]:
+    if "state" in recorded and recorded["state"] not in (answer.state, answer.state or digest_of(answer.messages)):
         return f"the state was {answer.state!r}, and {recorded['state']!r} is recorded"
-    if answer.reward != recorded["reward"]:
+    if "reward" in recorded and answer.reward != recorded["reward"]:
         return f"the reward was {answer.reward}, and {recorded['reward']} is recorded"
     if recorded["done"] is not None and answer.done != recorded["done"]:
         return f"the episode {'ended' if answer.done else 'went on'} here, and it is recorded otherwise"
     return None
 
 
-def _contrast(new: Message, old: Message, around: int = 60) -> str:
-    """Where two messages part, and how."""
+def other_tools(offered: Sequence[Mapping[str, Any]], recorded: Sequence[Mapping[str, Any]]) -> str | None:
+    """How the tools that are offered differ from those that were; None where they do not."""
+    if _same(offered, recorded):
+        return None
+    new, old = ({tool["function"]["name"]: tool for tool in tools} for tools in (offered, recorded))
+    if [*new] != [*old]:
+        return f"the tools are {', '.join(new) or 'none'}, and {', '.join(old) or 'none'} are recorded"
+    name = next(name for name in new if not _same(new[name], old[name]))
+    return f"of the tool {name!r}, {_parting(_text(new[name]), _text(old[name]))}"
+
+
+def other_facts(facts: Mapping[str, Any], recorded: Mapping[str, Any]) -> str | None:
+    """Which of the recorded facts a world tells otherwise; None where it tells them all alike."""
+    for name, old in recorded.items():
+        if name not in facts:
+            return f"the fact {name!r} is not told, and is recorded"
+        if not _same(facts[name], old):
+            return f"of the fact {name!r}, {_parting(_text(facts[name]), _text(old))}"
+    return None
+
+
+def _shown(message: Message) -> dict[str, Any]:
+    """A message as a model is shown it. Files do not tell no content from an empty one."""
+    request = message.as_request()
+    return request | {"content": request["content"] or ""}
+
+
+def _same(new: Any, old: Any) -> bool:
+    """Whether two things are the same where they are written down."""
+    return bool(new == old) or _text(new) == _text(old)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json_text(value)
+
+
+def _contrast(new: Message, old: Message) -> str:
+    """How two messages differ."""
     if new.role != old.role or new.tool_call_id != old.tool_call_id:
         return f"a message of {new.role!r} came back, and one of {old.role!r} is recorded"
-    pairs = zip(new.text, old.text, strict=False)
-    at = next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(new.text), len(old.text)))
+    if new.text != old.text:
+        return _parting(new.text, old.text)
+    one, other = _shown(new), _shown(old)
+    name = next(name for name in one | other if not _same(one.get(name), other.get(name)))
+    return f"of a message's {name}, {_parting(_text(one.get(name)), _text(other.get(name)))}"
+
+
+def _parting(new: str, old: str, around: int = 60) -> str:
+    """Where two texts part, and how."""
+    pairs = zip(new, old, strict=False)
+    at = next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(new), len(old)))
     start = max(0, at - around // 2)
-    return f"{new.text[start : start + around]!r} came back, and {old.text[start : start + around]!r} is recorded"
+    return f"{new[start : start + around]!r} came back, and {old[start : start + around]!r} is recorded"
 
 
 def message_from(fields: Mapping[str, Any]) -> Message:

@@ -17,7 +17,7 @@ from reward_kit.generation.usage import summed, used_by
 from reward_kit.models import Completion, Ended, Message, Sample, Step, Tokens, ToolUse
 from reward_kit.utils.trusted import trusted
 
-__all__ = ["Limits", "Transcript", "was_cut_off"]
+__all__ = ["Limits", "Transcript", "digest_of", "was_cut_off"]
 
 _step = trusted(Step)
 
@@ -50,7 +50,8 @@ class Transcript:
         """The tools that the model was offered last."""
         self._new_tools: list[dict[str, Any]] | None = None
         self._token_ids: list[int] = []
-        self._opening: dict[str, Any] = {}
+        self.opening: dict[str, Any] | None = None
+        """What the world began with, beside messages."""
 
     @property
     def turns(self) -> list[Message]:
@@ -68,8 +69,8 @@ class Transcript:
             self.conversation += answer.messages
             self._shown = [*self._shown, *answer.messages]
         self._state = answer.state
-        told = {"state": answer.state, "noted": answer.noted}
-        self._opening = {name: value for name, value in told.items() if value is not None}
+        told = {"state": answer.state, "reward": answer.reward, "noted": answer.noted}
+        self.opening = {name: value for name, value in told.items() if value is not None} or None
 
     def reply(self, completion: Completion, tools: list[dict[str, Any]] | None = None) -> None:
         """The model has spoken, having been offered other `tools` than before, where some are given."""
@@ -93,7 +94,7 @@ class Transcript:
             _step(
                 turn=len(self.conversation) - 1 - self._asked,
                 reward=answer.reward,
-                state=self._state or _digest(self._shown),
+                state=self._state or digest_of(self._shown),
                 calls=[*uses],
                 usage=completion.usage if completion.retried is None else summed(used_by(completion)),
                 cost=self._cost(completion, answer.cost),
@@ -103,7 +104,6 @@ class Transcript:
                 tokens=self._new_tokens(completion.tokens),
                 tools=self._new_tools,
                 noted=answer.noted,
-                opening=None if self.steps else self._opening or None,
             )
         )
         self._pending = None
@@ -134,8 +134,8 @@ class Transcript:
         return None if cost is None else of_the_world + cost
 
 
-def _digest(shown: Sequence[Message]) -> str:
-    """What the world showed, in sixteen digits."""
+def digest_of(shown: Sequence[Message]) -> str:
+    """What the world showed, in sixteen digits: the state's name where the world gives none."""
     digest = hashlib.blake2b(digest_size=8)
     for message in shown:
         content = message.content

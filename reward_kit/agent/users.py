@@ -246,7 +246,7 @@ class _UserWorld(World):
         if recorded and recorded[-1].role == "user" and isinstance(self._user, ModelUser):
             text = recorded[-1].text
             return Spoken(text, leaves=self._user.is_last(text))
-        return await self._user.speak(self._sample, self.runner.conversation, self.draw)
+        return await self._user.speak(self._sample, self.runner.conversation, self.runner.draw)
 
     async def facts(self) -> Any:
         return await self._inner.all_facts()

@@ -488,7 +488,7 @@ class WorldInWorker(World):
         if what == "note":
             return await self.runner.note(**arguments)
         if what == "user":
-            return await getattr(self._user, name)(self._sample, **arguments)
+            return await getattr(self._user, name)(self._sample, draw=self.runner.draw, **arguments)
         for tool in (tool for added in self._attached for tool in added.tools):
             if tool.name == name:
                 checked = arguments if tool.check is None else tool.check(arguments)

@@ -216,7 +216,7 @@ class WorldSession:
         facts = await facts_of(world, self._config)
         return Rollout(
             sample=sample, response_index=0, turns=transcript.turns, steps=transcript.steps, ended=self._ended,
-            truncated=was_cut_off(self._ended, transcript), facts=facts,
+            truncated=was_cut_off(self._ended, transcript), facts=facts, opening=transcript.opening,
         )  # fmt: skip
 
     async def _close(self) -> None:

@@ -50,6 +50,8 @@ class Recording(NamedTuple):
     opening: dict[str, Any] | None
     """What the world began with; None where that is not known."""
     turns: list[RecordedTurn]
+    offered: list[dict[str, Any]] | None = None
+    """The tools that were offered behind the last of the turns, where that is known."""
 
 
 class Turns(Protocol):

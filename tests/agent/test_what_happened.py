@@ -20,6 +20,7 @@ from reward_kit.agent.branching import Branches
 from reward_kit.agent.environment import Environment, environment_of
 from reward_kit.agent.environments.two_sided import TwoSided
 from reward_kit.agent.episode import replayed
+from reward_kit.agent.tools import Tool
 from reward_kit.agent.users import ModelUser, ScriptedUser, WithUser
 from reward_kit.agent.worker_worlds import in_worker
 from reward_kit.config_models import FIRST_BRANCH, BranchingConfig, Sampling
@@ -292,3 +293,146 @@ async def test_a_branch_leaves_the_episode_that_was_played_or_fails(kind: str) -
     assert branch.failure is None and branch.branch is not None, branch.failure
     turn = (branch.steps or [])[1].turn
     assert branch.turns[:turn] == whole.turns[:turn]
+
+
+FIELDS = ("text", "parts", "name", "calls", "state", "reward", "tools", "tool names", "facts")
+"""Where a world may show, or tell, what it has drawn."""
+
+
+class Drawn(World):
+    """A world that draws a number, and lets it be seen in one field: as it begins, or in its second answer."""
+
+    field: ClassVar[str]
+    at: ClassVar[int]
+    """0: as it begins; else in which answer."""
+    by_draw: ClassVar[bool] = False
+    """Whether the number follows from which episode it is."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.turn = 0
+        self.number: int | None = None
+
+    def _show(self, answer: Answer) -> Answer:
+        if self.turn == self.at:
+            self.number = (random.Random(self.draw) if self.by_draw else _chance).randrange(10**9)
+            at = self.field
+            told = [Message(role="user", content=f"{self.number}" if at == "text" else "Look.")]
+            if at == "parts":
+                told = [Message(role="user", content=[{"type": "text", "text": "Look."}, image(self.number)])]
+            elif at == "name":
+                told = [Message(role="user", content="Look.", name=f"n{self.number}")]
+            elif at == "calls":
+                made = calls(call("move", {"by": self.number}, call_id="x"))
+                told = [made, Message(role="tool", content="Moved.", tool_call_id="x"), *told]
+            elif at in ("tools", "tool names"):
+                named = f"look_{self.number}" if at == "tool names" else "look"
+                self._tools = [*self.tools, Tool(named, f"See {self.number}.", {"type": "object"}, _nothing)]
+            answer.messages = [*answer.messages, *told]
+            answer.state = f"s{self.number}" if at == "state" else None
+            answer.reward = self.number / 7 if at == "reward" else None
+        self.turn += 1
+        return answer
+
+    def start(self) -> Answer:
+        return self._show(Answer())
+
+    async def answer(self, message: Message) -> Answer:
+        return self._show(await self._usual_answer(message))
+
+    @tool
+    def move(self, by: int) -> str:
+        """Move.
+
+        Args:
+            by: how far
+        """
+        return f"Moved by {by}."
+
+    def facts(self) -> dict[str, Any]:
+        return {"number": self.number} if self.field == "facts" else {}
+
+
+def image(number: int) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{number}"}}
+
+
+async def _nothing(arguments: dict[str, Any]) -> str:
+    return ""
+
+
+def drawing(field: str, at: int, *, by_draw: bool) -> Environment:
+    named = {"field": field, "at": at, "by_draw": by_draw}
+    return environment_of(type("Drawn", (Drawn,), named))
+
+
+async def test_what_a_world_draws_is_the_same_again_or_the_replay_fails(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    for field in FIELDS:
+        for at in (0, 2):
+            path.unlink(missing_ok=True)
+            with TurnJournal(path) as journal:
+                (whole,) = await played(drawing(field, at, by_draw=False), agent(), SAMPLE, "replay", journal)
+            assert whole.failure is None, whole.failure
+            written = path.read_bytes().splitlines(keepends=True)
+            is_seen = at * 2 + 1 + (field in ("tools", "tool names"))  # tools are seen as the model is asked
+            for kept in range(1, len(written) + 1):
+                path.write_bytes(b"".join(written[:kept]))
+                with TurnJournal(path) as journal:
+                    (again,) = await played(drawing(field, at, by_draw=False), agent(), SAMPLE, "replay", journal)
+                fails = kept >= is_seen and field != "facts"  # what nobody has seen may be otherwise
+                assert (again.failure is not None) is fails, (field, at, kept, again.failure)
+                assert again.failure is None or again.failure.type == "ReplayError"
+            stored = Rollout.model_validate_json(whole.model_dump_json(exclude_none=True))
+            with pytest.raises(ReplayError, match="recorded"):
+                async with replayed(drawing(field, at, by_draw=False), stored, settings()):
+                    pass
+            _, branch = await played(
+                drawing(field, at, by_draw=False), agent(), SAMPLE, "replay", None, 0, FIRST_BRANCH,
+                branching={"at": [2], "total": 1},
+            )  # fmt: skip
+            assert (branch.failure is None) is (field == "facts"), (field, at, branch.failure)
+
+
+@pytest.mark.parametrize("at", [0, 2])
+async def test_what_a_world_draws_by_its_number_is_the_same_in_branches_of_branches(at: int, tmp_path: Path) -> None:
+    for field in FIELDS:
+        environment, path = drawing(field, at, by_draw=True), tmp_path / f"{field}.jsonl"
+        branching = {"at": [2], "total": 2, "depth": 2}
+        draws = (0, FIRST_BRANCH, FIRST_BRANCH + 1)
+        with TurnJournal(path) as journal:
+            made = await played(environment, agent(), SAMPLE, "replay", journal, *draws, branching=branching)
+        assert [rollout.branch and rollout.branch.response_index for rollout in made] == [None, 0, FIRST_BRANCH]
+        for rollout in made:
+            assert rollout.failure is None, (field, rollout.failure)
+            stored = Rollout.model_validate_json(rollout.model_dump_json(exclude_none=True))
+            async with replayed(environment, stored, settings()) as world:
+                assert await world.all_facts() == made[0].facts == rollout.facts, field
+
+
+@pytest.mark.parametrize("kept", [0, 1, None])
+async def test_what_a_user_did_before_a_conversation_that_never_began(kept: int | None, tmp_path: Path) -> None:
+    def words(messages: Any, _: int) -> Message:
+        turn = sum(message.role == "assistant" for message in messages)
+        return says("###STOP###") if turn else calls(call("pay", {"amount": 1}, call_id=f"u{_chance.random()}"))
+
+    def opened() -> tuple[Environment, Model]:
+        model = Model(words)
+        user = ModelUser(model, Sampling(), None, "You are a reader.", "###STOP###")
+        return WithUser(environment_of(TwoSided, (), {"domain": library}), user), model
+
+    path = tmp_path / "episodes.jsonl"
+    environment, _ = opened()
+    with TurnJournal(path) as journal:
+        (whole,) = await played(environment, agent(), DESK, "replay", journal)
+    assert whole.failure is None and whole.ended == "done" and not whole.steps, whole.failure
+    assert whole.facts is not None and whole.facts["user_side"]
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:kept]))
+    environment, asked = opened()
+    with TurnJournal(path) as journal:
+        (again,) = await played(environment, agent(), DESK, "replay", journal)
+    assert len(asked.asked) == {0: 2, 1: 1, None: 0}[kept]
+    stored = Rollout.model_validate_json(again.model_dump_json(exclude_none=True))
+    environment, asked = opened()
+    async with replayed(environment, stored, settings()) as world:
+        assert await world.all_facts() == again.facts
+    assert not asked.asked

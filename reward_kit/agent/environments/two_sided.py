@@ -339,7 +339,7 @@ class TwoSided(World):
             raise ReplayError("The user goes on here, and the record has no word of it. Play the episode anew.")
         if self._model is not None:
             tools = [_spec_of(offered) for offered in self._domain.get_user_tools()]
-            return await self._model.act(self._sample, self._as_the_user_sees_it(), self.draw, tools)
+            return await self._model.act(self._sample, self._as_the_user_sees_it(), self.runner.draw, tools)
         reply = await finished(self._user.reply(self._spoken))
         return Acted(reply if isinstance(reply, Message) else _message(reply))
 
