@@ -161,9 +161,16 @@ class Message(_ReadLikeADict):
             return self.content
         return "".join(str(part.get("text", "")) for part in self.content or [] if part.get("type") == "text")
 
+    def content_for(self, to: str | None) -> str | list[dict[str, Any]] | None:
+        """The content as `to` is sent it: what an endpoint said in parts of other kinds than text is for it alone."""
+        kept, content = self.sent_back, self.content
+        if kept is None or kept.by == to or not isinstance(content, list):
+            return content
+        return [{"type": "text", "text": part["text"]} for part in content if is_text(part) and part["text"]] or ""
+
     def as_request(self, to: str | None = None) -> dict[str, Any]:
         """The turn as an endpoint wants it: no empty optional fields. Who said it itself, `to`, has it as it came."""
-        body: dict[str, Any] = {"role": self.role, "content": self.content}
+        body: dict[str, Any] = {"role": self.role, "content": self.content_for(to)}
         if self.name is not None:
             body["name"] = self.name
         if self.tool_call_id is not None:
@@ -177,6 +184,11 @@ class Message(_ReadLikeADict):
             return body
         whole: dict[str, Any] = _completed(body | dict.fromkeys(kept.thoughts, self.reasoning_content), kept.fields)
         return whole
+
+
+def is_text(part: Mapping[str, Any]) -> bool:
+    """Whether a part of a content is text."""
+    return part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
 def _completed(known: Any, more: Any) -> Any:

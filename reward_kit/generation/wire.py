@@ -31,6 +31,7 @@ from reward_kit.models import (
     Message,
     SentBack,
     Tokens,
+    is_text,
 )
 from reward_kit.redaction import echoes, mask
 from reward_kit.utils import exact_json
@@ -314,7 +315,9 @@ def _sent_back(raw: dict[str, Any], message: Message, by: str) -> SentBack | Non
     thoughts = [name for name in _THOUGHTS if thought is not None and raw.get(name) == thought]
     left = _beyond({name: held for name, held in raw.items() if name not in thoughts}, message.as_request())
     fields = {name: held for name, held in (left or {}).items() if name != "refusal"}
-    return SentBack(by=by, thoughts=thoughts, fields=fields) if thoughts or fields else None
+    parts = message.content if isinstance(message.content, list) else ()
+    is_more = bool(thoughts or fields) or not all(is_text(part) and len(part) == 2 for part in parts)
+    return SentBack(by=by, thoughts=thoughts, fields=fields) if is_more else None
 
 
 def names_sent_back(messages: Iterable[Mapping[str, Any]]) -> set[str]:

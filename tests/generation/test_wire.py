@@ -62,9 +62,10 @@ def test_any_reply_is_read_or_is_a_broken_answer(reply: Any) -> None:
 
 
 names = st.text("abc", min_size=1, max_size=3)
+kinds = names | st.just("text")
 more = st.dictionaries(names, anything, max_size=3)
 said = st.fixed_dictionaries(
-    {"content": st.none() | st.text(max_size=5) | st.lists(st.fixed_dictionaries({"type": names, "text": names}))},
+    {"content": st.none() | st.text(max_size=5) | st.lists(st.fixed_dictionaries({"type": kinds, "text": names}))},
     optional={
         "reasoning": st.text(max_size=5),
         "reasoning_content": st.text(max_size=5),
@@ -100,6 +101,13 @@ def holds(whole: Any, part: Any) -> bool:
     return part is None or bool(whole == part)
 
 
+def for_anybody(request: dict[str, Any]) -> dict[str, Any]:
+    """A turn with nothing but text in its content."""
+    if not isinstance(request["content"], list):
+        return request
+    return request | {"content": [part for part in request["content"] if part["type"] == "text"] or ""}
+
+
 @given(said, more)
 def test_whatever_a_message_says_goes_back_to_whoever_said_it_and_to_nobody_else(
     said: dict[str, Any], more: dict[str, Any]
@@ -115,7 +123,7 @@ def test_whatever_a_message_says_goes_back_to_whoever_said_it_and_to_nobody_else
     stored = Message.model_validate_json(entry.message.model_dump_json())
     back = stored.as_request("us")
     assert holds(back, raw)
-    assert stored.as_request() == stored.as_request("them") == plain.message.as_request()
+    assert stored.as_request() == stored.as_request("them") == for_anybody(plain.message.as_request())
     left = without_sent_back([back], names_sent_back([back]))
     assert left == [plain.message.as_request()] or any(
         "function" in call and len(call["function"]) > 2 for call in back.get("tool_calls") or ()

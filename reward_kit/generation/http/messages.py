@@ -169,7 +169,8 @@ class _Turns:
             self._say("user", [self._result(message)])
         elif message.role == "assistant":
             self._unanswered = []
-            self._say("assistant", self._as_it_came(message) or [*_parts(message.content), *self._uses(message)])
+            said = _parts(message.content_for(self._speaker))
+            self._say("assistant", self._as_it_came(message) or [*said, *self._uses(message)])
         else:
             self._say("user", _parts(message.content))
 
