@@ -15,6 +15,7 @@ from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.http.through_litellm import LiteLLMClient
 from reward_kit.models import Completion, Failure, Message
+from tests.agent.test_sent_back import SAYS, TURNS, Strict, play
 from tests.generation.anthropic_endpoint import message, strict, text, tool_use
 from tests.generation.loopback import FakeTime, Says, answer, complains, loopback, says_message, scripted
 
@@ -178,3 +179,21 @@ async def test_replies_end_as_they_do_at_the_provider_itself(monkeypatch: pytest
             monkeypatch.setenv("GROQ_API_BASE", server.api_base)
             (entry,) = await ask(client_of(model))
         assert isinstance(entry, Completion) and entry.finish_reason == reason, (model, entry)
+
+
+@pytest.mark.parametrize(
+    ("model", "endpoint"),
+    [
+        ("openrouter/x/m", "openrouter"), ("hosted_vllm/m", "together"), ("openai/m", "gemini"), ("openai/m", "ollama"),
+        ("together_ai/m", "together"), ("xai/m", "xai"),
+    ],
+)  # fmt: skip
+async def test_an_agents_model_gets_its_turns_back_as_the_provider_said_them(
+    model: str, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = model.partition("/")[0].upper()
+    monkeypatch.setenv(f"{provider}_API_KEY", "sk-x")
+    async with loopback(Strict(SAYS[endpoint])) as server:
+        monkeypatch.setenv(f"{provider}_API_BASE", server.api_base)
+        rollout = await play(client_of(model))
+    assert rollout.failure is None and len(rollout.steps or ()) == TURNS, rollout.failure

@@ -43,17 +43,21 @@ class LiteLLMClient(OpenAICompatibleClient):
     ) -> None:
         """Remember whom to ask. litellm, which takes seconds to import, is not imported before the first request."""
         params = api_params or ApiParamsConfig()
+        self._through = _Carrier(model, api_key, params.timeout)
         super().__init__(
-            model, api_base="litellm", api_params=params, n_mode=n_mode, timing=timing,
-            carrier=_Carrier(model, api_key, params.timeout),
-        )  # fmt: skip
+            model, api_base="litellm", api_params=params, n_mode=n_mode, timing=timing, carrier=self._through
+        )
 
     def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
-        """As anywhere, but for a refusal of Claude: litellm calls it a filter's work, and Claude's API has none."""
-        if "claude" in self.model:
-            for choice in answer.get("choices") or ():
-                if choice.get("finish_reason") == "content_filter":
-                    choice.setdefault("native_finish_reason", "refusal")
+        """As anywhere, with what litellm has put elsewhere in its place again.
+
+        A refusal of Claude it calls a filter's work, and Claude's API has none.
+        """
+        for choice in answer.get("choices") or ():
+            if "claude" in self.model and choice.get("finish_reason") == "content_filter":
+                choice.setdefault("native_finish_reason", "refusal")
+            if self._through.passes_messages_on and isinstance(choice.get("message"), dict):
+                choice["message"] = _as_it_came(choice["message"])
         return super()._completions(answer, most, latency_ms)
 
 
@@ -68,6 +72,8 @@ class _Carrier:
             self._given["api_key"] = api_key
         self._timeout = timeout
         self._litellm: Any = None
+        self.passes_messages_on = False
+        """Whether litellm hands the provider messages as they are, and does not write them anew."""
 
     async def post(self, data: bytes) -> Reply:
         """The answer to one body; litellm's error as the reply that it stands for."""
@@ -75,6 +81,7 @@ class _Carrier:
 
         if self._litellm is None:
             self._litellm = _imported(self._model)
+            self.passes_messages_on = _speaks_as_openai(self._litellm, self._model)
             sent(self._given.get("api_key") or _own_key(self._model))
         try:
             async with asyncio.timeout(self._timeout):
@@ -113,6 +120,31 @@ def _imported(model: str) -> Any:
             f"litellm knows no provider for {model!r}. Write litellm/PROVIDER/NAME, with a provider of its list."
         ) from None
     return litellm
+
+
+def _speaks_as_openai(litellm: Any, model: str) -> bool:
+    """Whether the provider's API is one of chat completions, by what litellm knows of it."""
+    known, usual = litellm.get_llm_provider(model), getattr(litellm, "OpenAIGPTConfig", None)
+    if known is None or usual is None or known[1] not in set(litellm.LlmProviders):
+        return False
+    provider = litellm.LlmProviders(known[1])
+    config = litellm.utils.ProviderConfigManager.get_provider_chat_config(model=known[0], provider=provider)
+    return isinstance(config, usual)
+
+
+def _as_it_came(message: dict[str, Any]) -> dict[str, Any]:
+    """A message as the provider wrote it: litellm moves what it does not know, and renames what a model thought."""
+    moved = message.get("provider_specific_fields")
+    if not isinstance(moved, dict):
+        return message
+    kept = {name: held for name, held in message.items() if name != "provider_specific_fields"}
+    if (
+        "reasoning" in moved
+        and "reasoning_content" not in moved
+        and kept.get("reasoning_content") == moved["reasoning"]
+    ):
+        kept.pop("reasoning_content", None)
+    return {name: held for name, held in moved.items() if held is not None} | kept
 
 
 def _own_key(model: str) -> str | None:
