@@ -23,7 +23,7 @@ Named in a config as `agent.environment: counter.py:Counter`. Every method may b
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
@@ -43,6 +43,7 @@ __all__ = [
     "environment_of",
     "finished",
     "may_block",
+    "opened",
 ]
 
 T = TypeVar("T")
@@ -143,7 +144,7 @@ class World:
 
     async def use_tools(self, message: Message) -> list[Message]:
         """Run the tool calls of a message: one message for each, whatever happened."""
-        return await self.runner.run(self.offered, message) if message.tool_calls else []
+        return await self.runner.run(await self.all_tools(), message) if message.tool_calls else []
 
     # -- what others add to a world
 
@@ -172,6 +173,17 @@ class World:
         if not self._attached:
             return self.tools
         return [*self.tools, *(tool for attached in self._attached for tool in attached.tools)]
+
+    @property
+    def has_tools_at_hand(self) -> bool:
+        """Whether `offered` runs nobody's code: a property `tools` that somebody wrote may ask a server, or hang."""
+        found = getattr(type(self), "tools", None)
+        written = getattr(found, "fget", None) or getattr(found, "func", None)
+        return self.on_the_loop or written is None or not may_block(written)
+
+    async def all_tools(self) -> Sequence[Tool]:
+        """What is `offered`, found out in a thread where that may take its time."""
+        return self.offered if self.has_tools_at_hand else await in_a_thread(lambda: self.offered)
 
     async def all_facts(self) -> Any:
         """The world's facts, beside those of what is attached to it."""
@@ -284,21 +296,44 @@ class _WithTools(Environment):
     params: Mapping[str, Any]
 
     async def open(self, sample: Sample) -> World:
-        world = await self.inner.open(sample)
+        world = await opened(self.inner, sample)
         state: dict[str, Any] = {}
         hidden = {**self.params, "state": state, "sample": sample, "world": world}
         world.attach(Attached([tool_of(function, hidden) for function in self.functions], state=state))
         return world
 
     async def close(self) -> None:
-        await self.inner.close()
+        await finished(self.inner.close())
+
+
+async def opened(environment: Environment, sample: Sample) -> World:
+    """A world of the environment. A plain `def open` runs in a thread, where it holds up nobody."""
+    method: Any = environment.open
+    world = await finished(await in_a_thread(method, sample) if may_block(method) else method(sample))
+    if isinstance(world, World):
+        return world
+    raise EnvironmentFailure(
+        f"The environment opened a {type(world).__name__}, and not a world. Derive it from `reward_kit.agent.World`.",
+        retryable=False,
+    )
 
 
 def may_block(function: Any) -> bool:
     """Whether calling it runs somebody's code before anything can be awaited: a plain `def`, or a class, not ours."""
     function = getattr(function, "__func__", function)
-    if inspect.isclass(function):  # what is run is the first `__init__` that somebody wrote
-        function = next((each for cls in function.__mro__ if (each := cls.__dict__.get("__init__"))), function)
+    if inspect.isclass(function):
+        return any(map(_is_plain, _run_by_a_call_of(function)))
+    return _is_plain(function)
+
+
+def _run_by_a_call_of(kind: type) -> Iterator[Any]:
+    """What runs when an object of the class is made: the first of each kind that somebody wrote."""
+    for name, classes in (("__call__", type(kind).__mro__), ("__new__", kind.__mro__), ("__init__", kind.__mro__)):
+        yield next((found for cls in classes if (found := cls.__dict__.get(name)) is not None), None)
+
+
+def _is_plain(function: Any) -> bool:
+    function = getattr(function, "__func__", function)  # `__new__` is a static method
     ours = str(getattr(function, "__module__", "") or "reward_kit.").startswith("reward_kit.")
     return not ours and not inspect.iscoroutinefunction(function)
 

@@ -233,9 +233,9 @@ class _Episode:
             if restored and is_whole(turn.answer):
                 ended = self._take(completion.message, turn.answer)
                 continue
-            self._compare_tools(world, self._transcript.tools)
+            await self._compare_tools(world, self._transcript.tools)
             ended = await self._answered(world, completion, turn.answer)
-        self._compare_tools(world, self._recorded.offered)
+        await self._compare_tools(world, self._recorded.offered)
         if self.so_far:
             self._transcript.began = time.monotonic()  # what went before counts as it was, not as it was played again
         return ended
@@ -313,7 +313,7 @@ class _Episode:
         setting = self._setting
         if setting.client is None:
             raise AssertionError("there is nobody to ask")
-        offered = world.offered
+        offered = await self._offered(world)
         self._tools = _specs(offered)
         (outcome,) = await setting.client.generate(
             self._transcript.conversation,
@@ -423,9 +423,16 @@ class _Episode:
         """This attempt as far as it came."""
         return Recording(self._opening, self.so_far)
 
-    def _compare_tools(self, world: World, recorded: Sequence[Mapping[str, Any]] | None) -> None:
+    async def _offered(self, world: World) -> Sequence[Tool]:
+        """The tools of the world as they are now."""
+        if world.has_tools_at_hand:
+            return world.offered
+        offered: Sequence[Tool] = await ask_world(self._setting.config, "tools", world.all_tools)
+        return offered
+
+    async def _compare_tools(self, world: World, recorded: Sequence[Mapping[str, Any]] | None) -> None:
         """Raise where the world does not offer the tools that are recorded, where any are."""
-        if recorded and (how := other_tools(_specs(world.offered), recorded)) is not None:
+        if recorded and (how := other_tools(_specs(await self._offered(world)), recorded)) is not None:
             raise self._differs(how)
 
     def compare_facts(self, facts: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from reward_kit.agent.blocking import in_a_thread
 from reward_kit.agent.calls import Approval, ToolRunner
-from reward_kit.agent.environment import Answer, Environment, World, may_block
+from reward_kit.agent.environment import Answer, Environment, World, may_block, opened
 from reward_kit.config_models import AgentConfig
 from reward_kit.errors import EnvironmentFailure, ItemError, boundary
 from reward_kit.models import Message, Sample
@@ -28,13 +28,7 @@ async def open_world(
     environment: Environment, sample: Sample, config: AgentConfig, approve: Approval | None = None, *, draw: int = 0
 ) -> AsyncIterator[World]:
     """A fresh world for one episode of `sample`, closed in the end whatever happens."""
-    world = await ask_world(config, "open", environment.open, sample)
-    if not isinstance(world, World):
-        raise EnvironmentFailure(
-            f"The environment opened a {type(world).__name__}, and not a world. Derive it from "
-            "`reward_kit.agent.World`.",
-            retryable=False,
-        )
+    world: World = await ask_world(config, "open", opened, environment, sample)
     world.runner = ToolRunner(approve)
     world.draw = draw
     try:

@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from reward_kit.agent.environment import Attached, Environment, World
+from reward_kit.agent.environment import Attached, Environment, World, finished, opened
 from reward_kit.agent.file_texts import file_text
 from reward_kit.agent.tools import Tool, ToolError, tool, tools_of
 from reward_kit.config_models import SandboxConfig, SandboxTool
@@ -113,7 +113,7 @@ class WithSandbox(Environment):
 
     async def open(self, sample: Sample) -> World:
         """A world of the inner environment, with a sandbox of its own."""
-        world = await self._inner.open(sample)
+        world = await opened(self._inner, sample)
         around = contextlib.AsyncExitStack()
         sandboxes = await self._provider()
         try:
@@ -128,7 +128,7 @@ class WithSandbox(Environment):
 
     async def close(self) -> None:
         """Close what makes the sandboxes."""
-        await self._inner.close()
+        await finished(self._inner.close())
         await self._opened.aclose()
         self._sandboxes = None
 

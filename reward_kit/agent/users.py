@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from reward_kit.agent.calls import ToolRunner
-from reward_kit.agent.environment import Answer, Attached, Durability, Environment, World
+from reward_kit.agent.environment import Answer, Attached, Durability, Environment, World, finished, opened
 from reward_kit.agent.open_world import as_answer
 from reward_kit.agent.tools import Tool
 from reward_kit.config_models import Price, Sampling
@@ -187,12 +187,12 @@ class WithUser(Environment):
 
     async def open(self, sample: Sample) -> World:
         """A world of the inner environment, with the user in it."""
-        world = await self._inner.open(sample)
+        world = await opened(self._inner, sample)
         return world if world.take_user(self._user) else _UserWorld(world, self._user, sample)
 
     async def close(self) -> None:
         """Close the inner environment."""
-        await self._inner.close()
+        await finished(self._inner.close())
 
 
 class _UserWorld(World):
@@ -212,6 +212,10 @@ class _UserWorld(World):
     @property
     def tools(self) -> Sequence[Tool]:
         return self._inner.offered
+
+    @property
+    def has_tools_at_hand(self) -> bool:
+        return self._inner.has_tools_at_hand
 
     @property
     def all_attached(self) -> Sequence[Attached]:

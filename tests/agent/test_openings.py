@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +14,8 @@ import pytest
 
 from reward_kit import evaluate
 from reward_kit.agent import Answer, Episodes, World
-from reward_kit.agent.environment import Environment, environment_of
+from reward_kit.agent.environment import Environment, environment_of, finished
+from reward_kit.agent.tools import Tool
 from reward_kit.agent.users import ScriptedUser, WithUser
 from reward_kit.config_models import Sampling
 from reward_kit.models import Message, Rollout, Sample
@@ -85,9 +87,16 @@ class Hanging(World):
     hangs_in: ClassVar[str] = "__init__"
     let_go: ClassVar[threading.Event] = threading.Event()
 
+    sample: Sample
+
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
         self._hang("__init__")
+
+    @property
+    def tools(self) -> list[Tool]:
+        self._hang("tools")
+        return []
 
     def _hang(self, where: str) -> None:
         if where == self.hangs_in and self.sample.id == "0":
@@ -109,15 +118,48 @@ class Hanging(World):
         self._hang("close")
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-@pytest.mark.parametrize("where", ["__init__", "start", "answer", "facts", "close"])
+class MadeAnew(World):
+    """A world that hangs while it is made, and has no constructor of the usual name."""
+
+    def __new__(cls, sample: Sample) -> MadeAnew:
+        Hanging(sample)._hang("__new__")
+        return super().__new__(cls)
+
+
+class OpensThem(Environment):
+    """An environment with plain methods."""
+
+    def open(self, sample: Sample) -> World:  # type: ignore[override]  # a plain `def` does, too
+        world = Hanging(sample)
+        world._hang("open")
+        return world
+
+    def close(self) -> None:  # type: ignore[override]  # the same
+        pass
+
+
+def _nothing() -> str:
+    """Do nothing."""
+    return ""
+
+
+WRAPS: dict[str, Callable[[Any], Environment]] = {
+    "nothing": environment_of,
+    "a user": lambda named: WithUser(environment_of(named), ScriptedUser(["And?"])),
+    "tools": lambda named: environment_of(named, [_nothing]),
+    "tools and a user": lambda named: WithUser(environment_of(named, [_nothing]), ScriptedUser(["And?"])),
+}
+OTHERS: dict[str, Any] = {"__new__": MadeAnew, "open": OpensThem}
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize("where", ["__init__", "__new__", "open", "tools", "start", "answer", "facts", "close"])
 async def test_what_hangs_in_a_world_costs_its_own_episode_alone(
-    where: str, wrapped: bool, monkeypatch: pytest.MonkeyPatch
+    where: str, wrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Hanging, "hangs_in", where)
     monkeypatch.setattr(Hanging, "let_go", threading.Event())
-    plain = environment_of(Hanging)
-    environment = WithUser(plain, ScriptedUser(["And?"])) if wrapped else plain
+    environment = WRAPS[wrap](OTHERS.get(where, Hanging))
     samples = [Sample(id=str(number), messages=SAMPLE.messages) for number in range(5)]
     turns_of_the_loop = 0
 
@@ -137,6 +179,7 @@ async def test_what_hangs_in_a_world_costs_its_own_episode_alone(
         Hanging.let_go.set()
         counting.cancel()
     assert time.monotonic() - began < 250, "nobody waits for the world that hangs"
+    await finished(environment.close())
     failed = [rollout.sample.id for rollout in rollouts if rollout.failure is not None]
     assert failed == ([] if where == "close" else ["0"])
     assert turns_of_the_loop > 100, "the others' time goes on meanwhile"

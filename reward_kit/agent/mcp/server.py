@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from reward_kit.agent.calls import ToolRunner
-from reward_kit.agent.environment import Environment, World, finished
+from reward_kit.agent.environment import Environment, World, finished, opened
 from reward_kit.agent.from_settings import load_environment
 from reward_kit.agent.mcp.protocol import (
     DONE_KEY,
@@ -250,7 +250,7 @@ class ToolServer:
     async def _open(self, row: Mapping[str, Any]) -> _Open:
         try:
             sample = _rows.sample_as_it_is({"id": "served", **self._row, **row})
-            world = await self._environment.open(sample)
+            world = await opened(self._environment, sample)
         except ItemError as error:
             raise RpcError(INTERNAL_ERROR, f"No world could be opened: {message_of(error)}") from error
         shown = as_answer(await finished(world.start())).messages
