@@ -31,7 +31,9 @@ from reward_kit.utils import exact_json
 
 __all__ = ["McpServers"]
 
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<otherwise>[^}]*))?\}")
+_OF_A_PROGRAM = re.compile(r"\$\{\w+:[^}]*\}")
+"""What a desktop program asks its user for, such as `${input:key}`."""
 _OURS = {"cwd": "directory", "url": "url", "serverUrl": "url", "headers": "headers", "env": "env"}
 """Keys of a server in the file, and what we call them."""
 
@@ -122,6 +124,8 @@ def _settings_of(name: str, fields: Mapping[str, Any], file: str) -> dict[str, A
     """A server of the file, as `McpEnvironment` takes it."""
     where = f"the server {name!r} of {file!r}"
     found = {ours: _filled(fields[theirs], where) for theirs, ours in _OURS.items() if theirs in fields}
+    if fields.get("type") == "sse" and "command" not in fields:
+        raise ConfigError(f"`type: sse` in {where} is the transport of 2024, which is not spoken. Use `type: http`.")
     if "command" in fields:
         found["command"] = _filled([fields["command"], *fields.get("args", ())], where)
     elif "url" not in found:
@@ -130,15 +134,21 @@ def _settings_of(name: str, fields: Mapping[str, Any], file: str) -> dict[str, A
 
 
 def _filled(value: Any, where: str) -> Any:
-    """A value of the file in which `${NAME}` is what the variable of that name holds."""
+    """A value of the file in which `${NAME}` is what the variable of that name holds, `${NAME:-x}` else x."""
     if isinstance(value, dict):
         return {name: _filled(inner, where) for name, inner in value.items()}
     if isinstance(value, list):
         return [_filled(inner, where) for inner in value]
-    return _VARIABLE.sub(lambda found: _variable(found[1], where), value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    if (asked := _OF_A_PROGRAM.search(_VARIABLE.sub("", value))) is not None:
+        raise ConfigError(f"{asked[0]!r} in {where} is for a program with windows. Write `${{NAME}}`, and set NAME.")
+    return _VARIABLE.sub(lambda found: _variable(found["name"], found["otherwise"], where), value)
 
 
-def _variable(name: str, where: str) -> str:
+def _variable(name: str, otherwise: str | None, where: str) -> str:
+    if name not in os.environ and otherwise is not None:
+        return otherwise
     if name not in os.environ:
         raise ConfigError(f"The variable {name!r}, which {where} uses, is not set. Set it, or correct the file.")
     return os.environ[name]

@@ -55,6 +55,8 @@ async def test_the_model_is_offered_the_tools_of_all_servers(write: Write) -> No
         ({"a": {"command": "x", "env": {"K": "${NO_SUCH_VARIABLE}"}}}, {}, "'NO_SUCH_VARIABLE'.*is not set"),
         ({"a": OURS}, {"only": ["b"]}, "names no server 'b'. It names: a"),
         ({"a": "x"}, {}, "no object `mcpServers`"),
+        ({"a": {"command": "x", "args": ["${input:token}"]}}, {}, r"\$\{input:token\}.*Write `\$\{NAME\}`"),
+        ({"a": {"type": "sse", "url": "http://x/sse"}}, {}, "transport of 2024"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_said(
@@ -66,10 +68,15 @@ def test_what_is_wrong_in_the_file_is_said(
 
 def test_variables_are_filled_in(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLACE", "/here")
-    server = {**OURS, "args": ["${PLACE}/a", "${env:PLACE}"], "env": {"P": "x${PLACE}"}, "cwd": "${PLACE}"}
+    server = {
+        **OURS,
+        "args": ["${PLACE}/a", "${env:PLACE}", "${NO_SUCH:-b}c"],
+        "env": {"P": "x${PLACE:-y}"},
+        "cwd": "${PLACE}",
+    }
     (environment,) = McpServers(write(a=server))._servers.values()
     settings = environment.settings
-    assert settings.command == [sys.executable, "/here/a", "/here"]
+    assert settings.command == [sys.executable, "/here/a", "/here", "bc"]
     assert (settings.env, settings.directory) == ({"P": "x/here"}, "/here")
 
 
