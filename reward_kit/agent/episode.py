@@ -133,7 +133,8 @@ class Episodes:
         setting = self._setting
         recorded = self._on_disk(sample, draw) or Recording(None, [])
         paid, shared, branch = Paid(setting.price), 0, None
-        paid.count_before(self._known(sample.id, draw), recorded, 0 if leaving is None else leaving.step)
+        if leaving is None:
+            paid.count_before(self._known(sample.id, draw), recorded, 0)
         if leaving is None and recorded.opening is None:
             recorded = Recording(None, [])  # its line is damaged: whether the turns follow from another cannot be told
         elif leaving is not None:
@@ -143,6 +144,7 @@ class Episodes:
             recorded = Recording(before.opening, [*before.turns, *following], None if following else before.offered)
             began_as = None if parent.branch is None else parent.world_draw
             branch = Branch(response_index=parent.response_index, step=shared, draw=began_as)
+            paid.count_before(self._known(sample.id, draw), recorded, shared)
         self.watch.in_flight += 1
         try:
             attempts = setting.config.world_retries + 1
@@ -154,8 +156,7 @@ class Episodes:
                 except ItemError as failure:
                     if isinstance(failure, EnvironmentFailure):
                         paid.count_money(failure.cost, at_most=failure.cost_is_at_most)
-                    # A world that failed while turns were played again has not reached the last of them.
-                    recorded = max(recorded, episode.recording, key=_how_far)
+                    recorded = episode.on_disk
                     if not (attempts and failure.retryable and isinstance(failure, EnvironmentFailure)):
                         return episode.failed(Failure.of(failure, "generate"))
         finally:
@@ -183,7 +184,8 @@ class _Episode:
     ) -> None:  # fmt: skip
         """`recorded` is what to begin with; its first `shared` turns are another episode's. `paid`: before this."""
         self._setting, self._sample, self._draw = setting, sample, draw
-        self._recorded, self._shared, self._branch = recorded, shared, branch
+        self._given = self._recorded = recorded
+        self._shared, self._branch = shared, branch
         self._transcript = Transcript(sample, setting.price)
         self._paid = paid or Paid(setting.price)
         self._durability: Durability = "replay"
@@ -279,11 +281,12 @@ class _Episode:
 
     async def _keep_opening(self, world: World, opening: Answer) -> None:
         """Have on disk what the world began with, before anything is asked of it."""
-        self._opening = answer_fields(opening, ())
-        journal = self._setting.journal
+        fields, journal = answer_fields(opening, ()), self._setting.journal
         if journal is None or self._shared:
+            self._opening = fields
             return
         state = await self._snapshot_of(world)
+        self._opening = fields | self._paid.as_fields()
         journal.put_opening(
             self._sample.id, self._draw, {**self._opening, **state, "sample": content_digest(self._sample)}
         )
@@ -397,9 +400,11 @@ class _Episode:
             if journal is not None:
                 journal.put_answer(self._sample.id, self._draw, self._number, fields)
         else:
-            self._opening = fields
+            self._opening = fields | self._paid.as_fields()
             if journal is not None:
-                journal.put_opening(self._sample.id, self._draw, fields | {"sample": content_digest(self._sample)})
+                journal.put_opening(
+                    self._sample.id, self._draw, {**self._opening, "sample": content_digest(self._sample)}
+                )
         if journal is not None:
             await journal.on_disk()
 
@@ -419,9 +424,15 @@ class _Episode:
         return len(self.so_far) - 1 - self._shared
 
     @property
-    def recording(self) -> Recording:
-        """This attempt as far as it came."""
-        return Recording(self._opening, self.so_far)
+    def on_disk(self) -> Recording:
+        """The episode as far as it came, in this attempt or in those before.
+
+        A world that failed while turns were played again has not reached the last of them.
+        """
+        if self._opening is None:  # this attempt has written nothing
+            return self._given
+        own = Recording(self._opening, self.so_far)
+        return max(self._recorded, own, key=lambda each: len(each.turns))
 
     async def _offered(self, world: World) -> Sequence[Tool]:
         """The tools of the world as they are now."""
@@ -475,6 +486,15 @@ class _Episode:
 
     def failed(self, failure: Failure) -> Rollout:
         """The episode as far as it came, with what ended it."""
+        opening, turns, _ = self.on_disk
+        if len(turns) > len(self.so_far):
+            self._transcript = Transcript(self._sample, self._setting.price)
+            if is_whole(opening):
+                self._transcript.open(answer_from(opening)[0])
+            for turn in turns:
+                self._transcript.reply(completion_from(turn.reply), turn.reply.get("tools"))
+                if is_whole(turn.answer):
+                    self._transcript.answer(*answer_from(turn.answer))
         whole = self._rollout(None, {})
         return whole.model_copy(update={"failure": failure, "facts": None, "truncated": None})
 
@@ -493,11 +513,6 @@ async def replayed(environment: Environment, rollout: Rollout, config: AgentConf
         if rollout.facts is not None:
             episode.compare_facts(await facts_of(world, config), rollout.facts)
         yield world
-
-
-def _how_far(recording: Recording) -> tuple[int, bool]:
-    """How much of an episode a recording has."""
-    return len(recording.turns), recording.opening is not None
 
 
 def _specs(tools: Sequence[Tool]) -> list[dict[str, Any]]:

@@ -7,15 +7,32 @@ another one, and a request that came to nothing were paid for all the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from reward_kit.agent.environment import Answer
-from reward_kit.agent.recorded import answer_from, completion_from
+from reward_kit.agent.recorded import answer_from, completion_from, is_same_message, message_from
 from reward_kit.config_models import Price
 from reward_kit.generation.prices import spending
 from reward_kit.generation.usage import summed, used_by
-from reward_kit.models import Completion, Failure, Rollout, Usage
+from reward_kit.models import Completion, Failure, Message, Rollout, Usage
 from reward_kit.storage.turn_journal import Recording
 
 __all__ = ["Paid"]
+
+
+def _told(turns: Sequence[Message], recorded: Recording) -> int:
+    """How many of the recorded replies stand in the turns of a rollout. An episode that began again has others."""
+    at = 0 if recorded.opening is None else len(recorded.opening["messages"])
+    for told, turn in enumerate(recorded.turns):
+        if at >= len(turns) or not is_same_message(turns[at], message_from(turn.reply["message"])):
+            return told
+        at += 1 + len((turn.answer or {"messages": ()})["messages"])
+    return len(recorded.turns)
+
+
+def _tokens(usage: Usage | None) -> int:
+    return 0 if usage is None else usage.prompt_tokens + usage.completion_tokens
 
 
 class Paid:
@@ -37,20 +54,30 @@ class Paid:
     def count_before(self, failed: Rollout | None, recorded: Recording, shared: int) -> None:
         """What earlier entries paid: as the rollout that `failed` says, and for turns that were recorded since.
 
-        The first `shared` turns of the rollout are another episode's.
+        The first `shared` turns are another episode's.
         """
-        told = 0
-        if failed is not None:
-            told = sum(turn.role == "assistant" for turn in failed.turns) - shared
+        told = shared
+        begun = recorded.opening or {}
+        before = Usage.model_validate(begun["paid"]["usage"]) if "paid" in begun else None
+        if failed is not None and _tokens(failed.usage) >= _tokens(before):
+            told = max(shared, _told(failed.turns, recorded))
             self._used += [] if failed.usage is None else [failed.usage]
             self.cost = failed.cost
-        elif recorded.opening is not None:
-            self.count_answer(answer_from(recorded.opening)[0])
-        self._turns = shared + max(0, told)
-        for turn in recorded.turns[max(0, told) :]:
+        elif before is not None:  # the episode was begun again since
+            self._used.append(before)
+            self.cost = begun["paid"]["cost"]
+        elif begun:
+            self.count_answer(answer_from(begun)[0])
+        self._turns = told
+        for turn in recorded.turns[told:]:
             self.count(completion_from(turn.reply), self._turns)
             if turn.answer is not None:
                 self.count_answer(answer_from(turn.answer)[0])
+
+    def as_fields(self) -> dict[str, Any]:
+        """What was paid up to now, as the opening of an episode that begins again holds it, where anything was."""
+        usage = self.usage
+        return {} if usage is None else {"paid": {"usage": usage, "cost": self.cost}}
 
     def count(self, outcome: Completion | Failure, turn: int) -> None:
         """What the model said in a turn of the episode, or why it said nothing."""

@@ -17,6 +17,7 @@ __all__ = [
     "answer_from",
     "completion_from",
     "difference",
+    "is_same_message",
     "is_whole",
     "message_from",
     "messages_from",
@@ -127,7 +128,7 @@ def _was_done(rollout: Rollout) -> bool | None:
 def difference(answer: Answer, recorded: Mapping[str, Any], before: Sequence[Message]) -> str | None:
     """How an answer differs from the recorded one, whose messages are `before`; None where it does not."""
     for new, old in zip(answer.messages, before, strict=False):
-        if not _same(_shown(new), _shown(old)):
+        if not is_same_message(new, old):
             return _contrast(new, old)
     if len(answer.messages) != len(before):
         return f"{len(answer.messages)} messages came back, and {len(before)} are recorded"
@@ -165,6 +166,11 @@ def _shown(message: Message) -> dict[str, Any]:
     """A message as a model is shown it. Files do not tell no content from an empty one."""
     request = message.as_request()
     return request | {"content": request["content"] or ""}
+
+
+def is_same_message(new: Message, old: Message) -> bool:
+    """Whether a model is shown the same by both."""
+    return _same(_shown(new), _shown(old))
 
 
 def _same(new: Any, old: Any) -> bool:
