@@ -328,8 +328,8 @@ def may_block(function: Any) -> bool:
 
 def _run_by_a_call_of(kind: type) -> Iterator[Any]:
     """What runs when an object of the class is made: the first of each kind that somebody wrote."""
-    for name, classes in (("__call__", type(kind).__mro__), ("__new__", kind.__mro__), ("__init__", kind.__mro__)):
-        yield next((found for cls in classes if (found := cls.__dict__.get(name)) is not None), None)
+    for name, made_by in (("__call__", type(kind)), ("__new__", kind), ("__init__", kind)):
+        yield next((found for cls in inspect.getmro(made_by) if (found := cls.__dict__.get(name)) is not None), None)
 
 
 def _is_plain(function: Any) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -31,8 +31,8 @@ class Killed(BaseException):
 class Unsteady(World):
     """A world that fails wherever the dice say so, and else is always the same."""
 
-    dice: random.Random
-    share: float
+    dice: ClassVar[random.Random]
+    share: ClassVar[float] = 0.0
     durability = "replay"
 
     def __init__(self, sample: Sample) -> None:
@@ -72,7 +72,8 @@ async def test_all_replies_are_counted_once(durability: str, is_branch: bool, tm
     failed = killed = 0
     for seed in range(30):
         dice = random.Random(seed)
-        world = type("World", (Unsteady,), {"dice": dice, "share": 0.0})
+        world = type("World", (Unsteady,), {"dice": dice})
+        Unsteady.share = 0.0
         branches = Branches(BranchingConfig(at=[2], total=1), 1) if is_branch else None
         known: dict[int, Rollout] = {}
         asked = 0
@@ -94,7 +95,7 @@ async def test_all_replies_are_counted_once(durability: str, is_branch: bool, tm
         if is_branch:
             assert (await played(0, Model(lambda *_: says("So.")))).failure is None
         for entry in range(8):
-            world.share = 0.25 if entry < 6 else 0.0
+            Unsteady.share = 0.25 if entry < 6 else 0.0
             left = dice.choice([1, 2, 3, 99])
 
             def reply(messages: Any, _: int, end: int = asked + left, entry: int = entry) -> Message:
