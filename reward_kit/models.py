@@ -435,8 +435,6 @@ class Rollout(_Value):
     failure: Failure | None = None
     steps: list[Step] | None = None
     """An agent's actions, one for each of its assistant turns; None where the model was asked once."""
-    opening: dict[str, Any] | None = None
-    """As the world opened the conversation: the `state` that it named, the `reward` that it gave, what it `noted`."""
     ended: Ended | None = None
     """How the episode ended."""
     truncated: bool | None = None
@@ -445,6 +443,8 @@ class Rollout(_Value):
     """What the world said of itself in the end, for rewards to read."""
     branch: Branch | None = None
     """The episode that this one branched off, where it did."""
+    opening: dict[str, Any] | None = None
+    """As the world opened the conversation: the `state` that it named, the `reward` that it gave, what it `noted`."""
 
     @property
     def world_draw(self) -> int:

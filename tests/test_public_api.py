@@ -79,7 +79,7 @@ FIELDS = {
     "Sample": "id messages ground_truth ground_truth_text split columns tools position",
     "Completion": "message finish_reason usage retried latency_ms cached model tokens",
     "Rollout": "sample response_index turns model sampling finish_reason usage cost latency_ms cached generated_at "
-    "tokens failure steps ended truncated facts branch",
+    "tokens failure steps ended truncated facts branch opening",
     "Record": "rollout result failure",
     "Failure": "stage type message retryable traceback unread_replies invalid_score invalid_result spent",
 }
