@@ -1444,15 +1444,107 @@ READ = {
     "by a part": "assert count(xs) == 1 + len(xs[1:])",
     "by an assertion": "import unittest\nunittest.TestCase().assertEqual(count(xs), reference(xs))",
     "by a tolerance": "import math\nassert math.isclose(count(xs), reference(xs))",
+    "in a chain": "assert count(xs) == reference(xs) == reference(xs)",
+    "after another call": "assert isinstance(count(xs), int) and count(xs) == reference(xs)",
+    "after another call, the other way round": "assert count(xs) >= 0 and reference(xs) == count(xs)",
+    "by two names": "got, expected = count(xs), reference(xs)\nassert got == expected",
+    "by a list": "got = [count(xs), reference(xs)]\nassert got[0] == got[1]",
+    "by another name": "ys = xs\nassert count(xs) == reference(ys)",
+    "by a lambda": "ref = lambda v: len(v)\nassert count(xs) == ref(xs)",
+    "by a method": "assert count(xs) == Reference().of(xs)",
+    "by an object that holds it": "held = Reference(xs)\nassert count(held.xs) == held.of_mine()",
+    "by arguments with names": "assert same(got=count(xs), expected=reference(xs))",
+    "by a helper": "assert same(count(xs), reference(xs))",
+    "by map": "assert list(map(count, [xs])) == list(map(reference, [xs]))",
+    "in a generator": "assert all(count(each) == reference(each) for each in [xs, [7]])",
+    "before it is raised": "if count(xs) != reference(xs):\n    raise ValueError(xs)",
+    "with a name for the result": "assert (got := count(xs)) == reference(xs) and got == 3",
+    "in what is awaited": "import asyncio\nasync def later(n): return n\n"
+    "async def go(): assert await later(count(xs)) == await later(reference(xs))\nasyncio.run(go())",
 }
+REFERENCE = """
+def reference(xs): return len(xs)
+def same(got, expected): return got == expected
+class Reference:
+    def __init__(self, xs=()): self.xs = xs
+    def of(self, xs): return len(xs)
+    def of_mine(self): return len(self.xs)
+"""
 
 
 @pytest.mark.parametrize("name", READ)
 def test_code_does_not_change_what_it_is_compared_with(name: str) -> None:
     body = textwrap.indent(READ[name], "    ")
-    tests = f"def reference(xs): return len(xs)\ndef test_it():\n    xs = [4, 5, 6]\n{body}\n"
+    tests = f"{REFERENCE}def test_it():\n    xs = [4, 5, 6]\n{body}\n"
     assert verdict(judged("def count(xs): return sum(1 for _ in xs)", tests)) == 1.0
-    assert verdict(judged("def count(xs):\n    xs.clear()\n    return 0", tests)) == 0.0
+    by_thread = "import threading\ndef count(xs):\n    t = threading.Thread(target=xs.clear)\n    t.start(); t.join()\n"
+    for wrong in ("def count(xs):\n    xs.clear()\n    return 0", f"{by_thread}    return 0"):
+        assert verdict(judged(wrong, tests)) == 0.0
+
+
+IN_PLACE = """
+def sort(xs): xs.sort()
+def arranged(xs):
+    xs.sort()
+    return xs
+def pop(xs): return xs.pop()
+def push(xs, x):
+    xs.append(x)
+    return len(xs)
+def total(xs): return sum(xs)
+def grow(tree, x):
+    tree.items.append(x)
+"""
+SEEN = [
+    "assert sort(xs) is None and xs == [1, 2, 3]",
+    "assert (sort(xs), list(xs)) == (None, [1, 2, 3])",
+    "assert [sort(xs), len(xs), xs] == [None, 3, [1, 2, 3]]",
+    "assert not sort(xs) and xs == own([3, 2, 1])",
+    "assert arranged(xs) is xs and arranged(xs) == xs",
+    "assert arranged(xs) == own(xs) == [1, 2, 3]",
+    "assert own(xs) == arranged(xs)",
+    "assert [pop(xs), pop(xs)] == [2, 1] and (pop(xs), xs) == (3, [])",
+    "assert push(xs, 9) - pop(xs) == -5",
+    "got, after = pop(xs), xs\nassert got == 2 and after == [3, 1]",
+    "tree = Tree()\nassert grow(tree, 4) is None and tree.total() == 4",
+    "later = iter([6, 7])\nassert total(xs) == next(later) and total([7]) == next(later)",
+    "assert max(total(xs), own_total(xs), key=lambda n: n) == 6 and total(xs=xs) == own_total(v=xs)",
+    "def run(v):\n    sort(v)\n    return v\nassert run(xs) == own([2, 3, 1]) and xs == [1, 2, 3]",
+]
+
+
+@pytest.mark.parametrize("body", SEEN)
+def test_right_code_passes_however_it_is_compared(body: str) -> None:
+    own = "def own(v): return sorted(v)\ndef own_total(v): return sum(v)\n"
+    tree = "class Tree:\n    def __init__(self): self.items = []\n    def total(self): return sum(self.items)\n"
+    tests = f"{own}{tree}def test_it():\n    xs = [3, 1, 2]\n{textwrap.indent(body, '    ')}\n"
+    assert verdict(judged(IN_PLACE, tests)) == 1.0
+
+
+NO_TESTS = ["assert True", "assert 1 == 1", "assert not []", "assert max([1, 2]) == 2", "self.assertTrue(True)"]
+
+
+@pytest.mark.parametrize("body", NO_TESTS)
+def test_to_import_the_code_is_no_test(body: str) -> None:
+    head = "import unittest\nfrom solution import double\nimport solution\n"
+    tests = f"{head}class Tests(unittest.TestCase):\n    def test_it(self): {body}\n"
+    for code in (RIGHT, WRONG):
+        assert verdict(judged(code, tests)) is None
+    assert verdict(judged(RIGHT, f"{tests}    def test_more(self): self.assertEqual(double(2), 4)\n")) == 1.0
+
+
+def test_a_name_of_the_code_may_be_that_of_a_method_or_a_local_name_of_the_tests() -> None:
+    tests = """
+        class Sums:
+            def double(self): return 7
+        def test_it():
+            assert double(4) == 8
+        def test_more():
+            double = 5
+            assert Sums().double() + double == 12
+    """
+    assert verdict(judged(RIGHT, tests)) == 1.0
+    assert verdict(judged(WRONG, tests)) == 0.0
 
 
 def test_what_is_changed_in_place_is_seen() -> None:

@@ -48,7 +48,7 @@ _START: Final = (
 )
 _PARTS: Final = (
     *("messages", "plain", "inside.by_command", "inside.frameworks", "inside.names", "inside.objects"),
-    *("inside.plan", "inside.program", "inside.remote", "inside.tests"),
+    *("inside.plan", "inside.program", "inside.remote", "inside.statements", "inside.tests"),
 )
 _OWN_MB: Final = 64
 """What an interpreter takes itself, beside its program."""

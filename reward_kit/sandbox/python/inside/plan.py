@@ -13,16 +13,16 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import NamedTuple, TypeAlias
 
+from reward_kit.sandbox.python.inside.statements import Ordering
+
 __all__ = [
-    "KEEP",
     "RAN",
     "STAR",
-    "SWAP",
     "TYPE",
     "ProgramPlan",
     "Ran",
@@ -41,10 +41,6 @@ STAR = "__reward_kit_star__"
 """What the program calls instead of `from … import *`; False where that is not from the code."""
 TYPE = "__reward_kit_type__"
 """What the program calls instead of `type`: what stands for an object is not of the object's class."""
-KEEP = "__reward_kit_keep__"
-"""What the program calls with a reference's value, which the code must not change before it is compared."""
-SWAP = "__reward_kit_swap__"
-"""What the program calls with that and with what the code gave, in the order in which they are worked out."""
 _CHECK = -1
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -55,20 +51,6 @@ _PYTESTS = frozenset({"setup_module", "teardown_module", "setup_function", "tear
 _HOOKS = _PYTESTS | {"setUpModule", "tearDownModule", "setUpClass", "tearDownClass", "setUp", "tearDown", "asyncSetUp",
     "asyncTearDown", "runTest", "load_tests"}  # fmt: skip
 """Functions that frameworks call by their names."""
-_READING = frozenset(
-    """
-    abs all any bool bytes chr complex dict divmod enumerate filter float frozenset int isinstance len list map max min
-    ord pow range repr reversed round set sorted str sum tuple type zip
-    """.split()  # noqa: SIM905 - one word per line would be a page
-)
-_READING_METHODS = frozenset(
-    """
-    bit_count bit_length copy count difference endswith find get index intersection isdisjoint issubset issuperset items
-    join keys lower max mean min prod replace rfind rindex shape split startswith strip sum title tolist union upper
-    values
-    """.split()  # noqa: SIM905 - one word per line would be a page
-)
-"""Functions and methods that give the same whenever they are called, as long as nothing is changed."""
 _SKIPPING = ("skip", "xfail", "expectedFailure")
 _KNOWN = frozenset(dir(builtins)) | sys.stdlib_module_names | {"pytest", "pytestmark"}
 
@@ -146,7 +128,8 @@ def read_plan(tree: ast.Module, entry_point: str | None) -> ProgramPlan:
     blocks = [node.body for node in nodes if isinstance(node, (ast.With, ast.AsyncWith))]
     deliberate = frozenset(each.lineno for block in blocks for each in block if _is_deliberate(each))
     own = {node.name for node in nodes if isinstance(node, ast.FunctionDef)} | _imported(nodes)
-    _Reporting({id(node): number for number, (_, node, _) in chosen.items()}, own).visit(tree)
+    _Reporting({id(node): number for number, (_, node, _) in chosen.items()}).visit(tree)
+    Ordering(own).visit(tree)
     ast.fix_missing_locations(tree)
     return ProgramPlan(tests, needs_pytest, forgotten, at_once, can_object, frozenset(helpers), deliberate, tree)
 
@@ -267,9 +250,14 @@ def _is_pythons(module: str) -> bool:
 
 
 def bound_names(tree: ast.Module) -> set[str]:
-    """Every name that a source gives a meaning to, anywhere in it."""
+    """Every name that a source gives a meaning to for all of it: not those that only a function or a class has."""
+    globals_of_functions = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    return globals_of_functions | _bound_by(_at_once(tree))
+
+
+def _bound_by(nodes: Iterable[ast.AST]) -> set[str]:
     bound = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             bound.add(node.id)
         elif isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
@@ -321,18 +309,14 @@ def uses_code(trees: Iterable[ast.Module], entry_point: str | None) -> bool:
     """Whether any of these sources turns to the code at all: by a name that nobody else gives a meaning to."""
     trees = list(trees)
     nodes = [node for tree in trees for node in ast.walk(tree)]
-    if any(map(_imports_code, nodes)):
+    if any(map(_loads_code, nodes)):
         return True
     parameters = {node.arg for node in nodes if isinstance(node, ast.arg)}
     if entry_point is not None:
         tested = [node for node in nodes if isinstance(node, _FUNCTIONS) and _takes_what_is_tested(node)]
         parameters -= {each.arg for node in tested for each in node.args.args}
-    own = (
-        {name for tree in trees for name in bound_names(tree)}
-        | parameters
-        | set(dir(builtins))
-        | {"pytest", "self", "cls"}
-    )
+    own = _bound_by(nodes) - _bound_by(filter(_imports_code, nodes))
+    own |= parameters | set(dir(builtins)) | {"pytest", "self", "cls"}
     own -= {entry_point} if entry_point and entry_point in dir(builtins) else set()
     return any(node.id not in own for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
 
@@ -341,14 +325,17 @@ def _takes_what_is_tested(node: _Function) -> bool:
     return node.name == "check" or node.name.startswith("test")
 
 
+def _loads_code(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _last_name(node.func) in ("import_module", "__import__")
+
+
 def _imports_code(node: ast.AST) -> bool:
+    """Whether it gives names of the code a meaning; whether anything is done with them is another question."""
     match node:
         case ast.Import(names=aliases):
             names = [alias.name for alias in aliases]
         case ast.ImportFrom(module=module, level=level):
             names = [module or ""] if not level else [""]
-        case ast.Call(func=called) if _last_name(called) in ("import_module", "__import__"):
-            return True
         case _:
             return False
     return any(not _is_pythons(name) and not is_installed(name.partition(".")[0] or "solution") for name in names)
@@ -447,65 +434,11 @@ def _at_once(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 class _Reporting(ast.NodeTransformer):
-    """Makes a program report what is reached, and leave its names alone in `from … import *`.
+    """Makes a program report what is reached, and leave its names alone in `from … import *`."""
 
-    What a call of the code is compared with is worked out before the call, where it reads what the call is given:
-    `assert solve(xs) == reference(xs)` is not for the code to pass by changing `xs`.
-    """
-
-    def __init__(self, tests: dict[int, int], own: set[str]) -> None:
-        """Of the numbers of tests, and of what the program defines or imports itself."""
+    def __init__(self, tests: dict[int, int]) -> None:
+        """Of the numbers of tests."""
         self._tests = tests
-        self._own = own
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """A comparison of two."""
-        self.generic_visit(node)
-        if len(node.comparators) > 1:
-            return node
-        return self._in_order(node, node.left, node.comparators[0], lambda a, b: ast.Compare(a, node.ops, [b]))
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """A difference of two, as in `abs(solve(xs) - reference(xs)) < 1e-6`."""
-        self.generic_visit(node)
-        return self._in_order(node, node.left, node.right, lambda a, b: ast.BinOp(a, node.op, b))
-
-    def _in_order(
-        self, node: ast.expr, left: ast.expr, right: ast.expr, made: Callable[[ast.expr, ast.expr], ast.expr]
-    ) -> ast.expr:
-        names = ("a", "b")
-        if self._refers(right, left):
-            given, reference = left, right
-        elif self._refers(left, right):
-            given, reference, names = right, left, ("b", "a")
-        else:
-            return node
-        both: list[ast.expr] = [ast.Name(name, ast.Load()) for name in ("a", "b")]
-        empty = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
-        return ast.copy_location(ast.Call(ast.Lambda(empty, made(*both)), [_swapped(reference, given)], []), node)
-
-    def _refers(self, reference: ast.expr, call: ast.expr) -> bool:
-        """Whether an expression only reads, and reads what a call of the other is given."""
-        calls = [node for node in ast.walk(call) if isinstance(node, ast.Call)]
-        given = [each for node in calls for each in (*node.args, *(keyword.value for keyword in node.keywords))]
-        read = set(_names(reference)) - self._own
-        return not read.isdisjoint(name for each in given for name in _names(each)) and self._only_reads(reference)
-
-    def _only_reads(self, reference: ast.expr) -> bool:
-        nodes = list(ast.walk(reference))
-        if any(isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)) for node in nodes):
-            return False
-        return all(self._is_reading(node.func) for node in nodes if isinstance(node, ast.Call))
-
-    def _is_reading(self, called: ast.expr) -> bool:
-        match called:
-            case ast.Name(id=name):
-                return name in _READING or name in self._own
-            case ast.Attribute(value=ast.Name(id=module)) if module in self._own:
-                return True
-            case ast.Attribute(attr=name):
-                return name in _READING_METHODS
-        return False
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """A function that may be a test."""
@@ -533,8 +466,6 @@ class _Reporting(ast.NodeTransformer):
         """A check by a call: `f(x)` becomes `(report(), f)[1](x)`, which reports before it is made."""
         checks = _is_check(node)
         self.generic_visit(node)
-        if len(node.args) > 1 and self._refers(node.args[1], node.args[0]):
-            node.args[:2] = [_swapped(node.args[1], node.args[0])]
         if checks:
             pair = ast.Tuple([_report(_CHECK, node).value, node.func], ast.Load())
             node.func = ast.copy_location(ast.Subscript(pair, ast.Constant(1), ast.Load()), node)
@@ -549,13 +480,6 @@ class _Reporting(ast.NodeTransformer):
         called = ast.Call(ast.Name(STAR, ast.Load()), [ast.Constant(node.module)], [])
         kept = ast.If(ast.UnaryOp(ast.Not(), called), [node], [])
         return ast.copy_location(kept, node)
-
-
-def _swapped(reference: ast.expr, given: ast.expr) -> ast.Starred:
-    """The value of `given` and that of `reference`, which is worked out first."""
-    kept = ast.Call(ast.Name(KEEP, ast.Load()), [reference], [])
-    pair = ast.Call(ast.Name(SWAP, ast.Load()), [kept, given], [])
-    return ast.copy_location(ast.Starred(pair, ast.Load()), given)
 
 
 def _imported(nodes: list[ast.AST]) -> set[str]:

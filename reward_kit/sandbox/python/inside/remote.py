@@ -39,6 +39,7 @@ from collections.abc import (
 from types import GeneratorType
 from typing import Any, NoReturn, TypeVar
 
+from reward_kit.sandbox.python.inside.statements import Statement
 from reward_kit.sandbox.python.messages import NONCE_BYTES, Frames
 from reward_kit.sandbox.python.plain import changeable, decode, encode
 
@@ -141,8 +142,8 @@ class Link:
         """How often tests have turned to the code."""
         self.swayed = 0
         """How often the code has had a say: anything but which functions and classes it has."""
-        self.called = 0
-        """How often a function of the code was called."""
+        self.statement = Statement()
+        """The test's present statement, and what the code has changed since it began."""
         self.gone: str | None = None
         """Why the code cannot answer any more."""
         self.contradiction: str | None = None
@@ -162,7 +163,7 @@ class Link:
         self.used += 1
         if request[0] in _CHANGING:
             self._changed()
-        self.called += request[0] == "call"
+        self.statement.called += request[0] == "call"
         nonce = os.urandom(NONCE_BYTES)
         kind, *rest = self._exchanged(nonce, encode(list(request)).encode())
         names_object = kind == "h" and request[0] == "get" and request[1][0] == ["h", 0]
@@ -174,7 +175,9 @@ class Link:
             value = self._whole(part, things)
             now = {number: self._whole(each, things) for number, each in changed.items()}
             for number, content in now.items():
-                _become(self._handed_over(number, things), content)
+                thing = self._handed_over(number, things)
+                self.statement.changes(thing)
+                _become(thing, content)
             return value
         error = self._exception(*rest)
         if isinstance(error, (StopIteration, StopAsyncIteration)) and request[0] not in ("next", "pull", "anext"):
@@ -187,6 +190,8 @@ class Link:
 
     def operate(self, name: str, *values: Any) -> Any:
         """Have an operation done with these. One that changes nothing has one answer until something is changed."""
+        if name in _CHANGING:
+            self.statement.bring_again()
         sent = [self.sent(value) for value in values]
         if name in _CHANGING:
             return self.ask(name, sent)
@@ -558,6 +563,7 @@ class Remote:
         if builtins.input is not _INPUT:
             link.unjudgeable = "the test replaces 'input', which the code has for itself"
             raise UnjudgeableError(link.unjudgeable)
+        link.statement.bring_again()
         sent = [link.sent(argument, sending) for argument in arguments]
         by_name = {name: link.sent(value, sending) for name, value in named.items()}
         value = link.ask("call", number_of(self), sent, by_name, things=sending.things)

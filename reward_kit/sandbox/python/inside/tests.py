@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import copy
 import importlib
 import inspect
 import json
@@ -44,10 +43,8 @@ from reward_kit.sandbox.python.inside.names import (
     tested_object,
 )
 from reward_kit.sandbox.python.inside.plan import (
-    KEEP,
     RAN,
     STAR,
-    SWAP,
     TYPE,
     ProgramPlan,
     Ran,
@@ -60,7 +57,7 @@ from reward_kit.sandbox.python.inside.plan import (
 from reward_kit.sandbox.python.inside.program import new_module
 from reward_kit.sandbox.python.inside.remote import CodesExit, Link, Remote, UnjudgeableError, type_of
 from reward_kit.sandbox.python.messages import CHANNEL, WORK, Frames, described
-from reward_kit.sandbox.python.plain import carry_arrays, changeable, encode
+from reward_kit.sandbox.python.plain import carry_arrays
 
 __all__ = ["CODE", "judge_program", "judged"]
 
@@ -114,7 +111,7 @@ def _verdicts(tests: list[str], setup: str, settings: Mapping[str, Any]) -> list
         found += scene.run(source, tree, f"test {number + 1}")
         if settings["stop_early"] and any(error is not None for _, error in found):
             return found
-    if not about_code and not link.called and all(error is None for _, error in found):
+    if not about_code and not link.statement.called and all(error is None for _, error in found):
         raise UnjudgeableError("nothing in them uses the code. Call what it defines.")
     if found and not link.gone and (doubt := link.equal_to_all()):
         found.append(("equality", doubt))
@@ -212,8 +209,7 @@ class _Scene:
         """Let a program find what it reports to."""
         vars(builtins)[RAN] = ran
         vars(builtins)[TYPE] = type_of
-        vars(builtins)[KEEP] = _kept
-        vars(builtins)[SWAP] = _swapped
+        vars(builtins).update(self._link.statement.functions())
         vars(builtins)[STAR] = lambda module: import_star(module, vars(place), wanted)
 
     def _run_functions(self, new: Mapping[str, Any], plan: ProgramPlan, watcher: Watcher) -> None:
@@ -290,7 +286,7 @@ class _Tally:
         self._found: list[TestVerdict] = []
         self._entered: set[int] = set()
         self._swayed = link.swayed
-        self._called = link.called
+        self._called = link.statement.called
         self._swayed_at_first = False
         self._failed_functions: set[str] = set()
         self._broken: str | None = None
@@ -300,7 +296,7 @@ class _Tally:
         self._entered |= self.ran.entered
         self.ran.entered = set()
         self.ran.checks = 0
-        self._swayed, self._called = self._link.swayed, self._link.called
+        self._swayed, self._called = self._link.swayed, self._link.statement.called
 
     def loaded(self, name: str, error: str | None) -> None:
         """The source was run; what it checked by itself is a test too."""
@@ -308,7 +304,7 @@ class _Tally:
         fault = self._fault()
         problem = error or fault
         checked = self.ran.checks > 0
-        self._at_once = checked or (self._plan.can_object and self._link.called > self._called)
+        self._at_once = checked or (self._plan.can_object and self._link.statement.called > self._called)
         if problem is not None or checked:
             self._found.append((name, problem))
         elif self._plan.checks_at_once and not self._plan.needs_pytest:
@@ -379,21 +375,6 @@ class _Tally:
             self._broken = self._broken or self._link.unjudgeable
         contradiction, self._link.contradiction = self._link.contradiction, None
         return self._link.gone or contradiction
-
-
-def _kept(value: Any) -> tuple[Any, Any]:
-    """What a test compares with, and a copy of it, for the code may change it before it is compared."""
-    try:
-        encode(value)
-    except TypeError:
-        return value, value
-    return value, copy.deepcopy(value) if changeable(value) else value
-
-
-def _swapped(kept: tuple[Any, Any], given: Any) -> tuple[Any, Any]:
-    """What the code gave, and what it is compared with, as it was before; the test's own object if it is that."""
-    now, before = kept
-    return given, now if given is now else before
 
 
 def _called(tree: ast.Module) -> set[str]:
