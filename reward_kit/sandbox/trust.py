@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HARMLESS_DEVICES",
     "LIBRARIES",
+    "NEEDED",
     "SEARCHED",
     "TRUSTED_PROGRAMS",
     "USERS",
@@ -27,11 +28,13 @@ __all__ = [
     "is_perl_module",
     "is_read_first",
     "is_shell",
+    "is_started_with",
     "is_told",
     "logs_in",
     "may_be_read_first",
     "module_of",
     "names",
+    "only_asked_for",
     "runs",
     "stands_in",
     "talks_to_a_process",
@@ -49,6 +52,8 @@ LIBRARIES: Final = (
 """What programs load: beside the libraries of the loader, those of interpreters."""
 HARMLESS_DEVICES: Final = frozenset({"/dev/null", "/dev/zero", "/dev/full"})
 """What a link may lead to outside of the files: it says the same to everybody."""
+NEEDED: Final = frozenset({"bash", "sh", "dash", "env", "busybox", "coreutils", "readlink", "ln"})
+"""What runs every check."""
 _LOADERS: Final = re.compile(r"/etc/ld(\.so\.(cache|preload)|-musl-\w+\.path)")
 _LIBRARY: Final = re.compile(r"\.so(\.\d+)*$")
 _LIBRARY_FOLDER: Final = re.compile(r"/(glibc-hwcaps|x86-64-v\d|tls|haswell|avx512_1|x86_64|atomics)$")
@@ -87,6 +92,9 @@ _TALKS: Final = re.compile(
     r"|\b(requests|urllib|http\.client|socket)\b|/dev/(tcp|udp)/|127\.0\.0\.1|\[?::1\b|\bkill\b(?!\s+-0)"
 )
 
+_ASKS: Final = re.compile(r"(?<![\w./-])(?:command\s+-[vV]|which(?:\s+-a)?|type(?:\s+-\w+)?|hash)((?:\s+[\w.+-]+)+)")
+_SETTINGS_OF_PYTHON: Final = re.compile(r"/etc/python[\d.]*/")
+"""Where the start-up files of a distribution's Python are."""
 _LOGS_IN: Final = re.compile(r"(?<![\w.-])(su|runuser|login|sudo|ssh)(?![\w.-])")
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh", "fish", "tcsh", "csh", "nologin", "false", ""})
 USERS: Final = "/etc/passwd"
@@ -186,6 +194,18 @@ def names(condition: str, name: str, *, exactly: bool = True) -> bool:
     """Whether a condition names a program; `exactly`: and not one of which the name begins alike, as `python3`."""
     end = r"(?![\w-])" if exactly else ""
     return re.search(rf"(?<![\w.-]){re.escape(name)}{end}", condition) is not None
+
+
+def only_asked_for(condition: str) -> frozenset[str]:
+    """The programs that a condition names only to ask where they are found: that is as the command left it."""
+    asked = {name for found in _ASKS.finditer(condition) for name in found[1].split()} - NEEDED
+    rest = _ASKS.sub("", condition)
+    return frozenset(name for name in asked if not re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w-])", rest))
+
+
+def is_started_with(path: str) -> bool:
+    """Whether Python reads it when it starts, outside of its libraries."""
+    return _SETTINGS_OF_PYTHON.match(path) is not None
 
 
 def runs(condition: str, path: str) -> bool:

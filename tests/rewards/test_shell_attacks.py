@@ -17,10 +17,12 @@ from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards.shell import shell_reward
 from reward_kit.sandbox.from_settings import Sandboxes
 from reward_kit.sandbox.namespaces.backend import NamespacesBackend
+from reward_kit.sandbox.namespaces.trusted import Layers, make_plan
 from tests.execution.shell_support import require_namespaces
 from tests.rewards.shell_operators import ATTACKS, HARMLESS, LIBRARY, TASKS, Task, evil_library, tries
 
 AT_ONCE = 4
+_SETUP = ["mkdir -p /srv/work", "cd /srv/work"]
 
 
 @pytest.fixture
@@ -109,6 +111,37 @@ async def test_a_user_whose_shell_was_exchanged_checks_nothing(sandbox: Sandboxe
     forged = "sed -i 's#^root:.*#root:x:0:0:root:/root:/bin/true#' /etc/passwd"
     (result,) = await judged(sandbox, [(Task([], "su root -c 'test -f a'", ""), forged)])
     assert result.score == 0.0
+
+
+async def test_where_a_program_is_found_is_as_the_command_left_it(sandbox: Sandboxes) -> None:
+    own = "printf '#!/bin/sh\\nexit 0\\n' > /usr/local/bin/grep; chmod +x /usr/local/bin/grep"
+    by_name = 'test "$({} grep)" = /usr/local/bin/grep'
+    script = [*_SETUP, "printf '#!/bin/bash\\ngrep -q marigold out\\n' > check.sh; chmod +x check.sh"]
+    right = [
+        (Task([], "! command -v tac", ""), "rm -f $(type -aP tac)"),
+        (Task([], "! which tac || ! hash tac", ""), "rm -f $(type -aP tac)"),
+        *((Task([], by_name.format(asks), ""), own) for asks in ("command -v", "which", "type -P")),
+    ]
+    wrong = [
+        (Task([], "command -v tac", ""), "rm -f $(type -aP tac)"),
+        (Task(script, "command -v grep && ./check.sh", ""), own),
+        (Task(_SETUP, "command -v grep && grep -q marigold out", ""), own),
+        (Task([], "command -v bash >/dev/null; test -f /nowhere", ""), "ln -sf /bin/true $(type -P bash)"),
+    ]
+    assert [result.score for result in await judged(sandbox, right)] == [1.0] * len(right)
+    assert [result.score for result in await judged(sandbox, wrong)] == [0.0] * len(wrong)
+
+
+def test_a_changed_start_up_file_of_python_is_as_in_the_root(tmp_path: Path) -> None:
+    base, upper, memory = (tmp_path / name for name in ("base", "upper", "memory"))
+    settings = "etc/python3.11/sitecustomize.py"
+    for root, text in ((base, "import sys"), (upper, "import os; os._exit(0)")):
+        (root / settings).parent.mkdir(parents=True)
+        (root / settings).write_text(text)
+    memory.mkdir()
+    layers = Layers([("", [str(base)])], [str(upper)], str(memory))
+    plan = make_plan(layers, {}, "python3 -c 'assert False'")
+    assert plan.restored == {f"/{settings}": f"{base}/{settings}"} and not plan.refused
 
 
 def test_the_docs_show_what_is_tried() -> None:

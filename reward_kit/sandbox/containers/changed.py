@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from reward_kit.sandbox.containers.engine import Change, Engine
 from reward_kit.sandbox.trust import (
     LIBRARIES,
+    NEEDED,
     SEARCHED,
     has_packages,
     is_in,
@@ -18,6 +19,7 @@ from reward_kit.sandbox.trust import (
     is_loaders,
     is_read_first,
     names,
+    only_asked_for,
 )
 
 __all__ = ["DANGLE", "Changes"]
@@ -33,8 +35,6 @@ while IFS= read -r -d '' path; do
 done
 """
 """Has those links lead nowhere, of those that it is told of, that lead to what is no file of the container's."""
-_NEEDED = frozenset({"bash", "sh", "dash", "env", "busybox", "coreutils", "readlink", "ln"})
-"""What runs every check."""
 _INTERPRETERS = ("python", "perl", "awk", "git")
 """What loads more than libraries of the loader."""
 _LIBRARY_FOLDERS = tuple(
@@ -124,8 +124,10 @@ def _is_named(path: str, condition: str) -> bool:
     name = path.rpartition("/")[2]
     short = re.sub(r"[\d.]+$", "", name)
     kind = "awk" if name.endswith("awk") else name
+    if name in only_asked_for(condition):
+        return False
     return (
-        name in _NEEDED
+        name in NEEDED
         or any(names(condition, one) for one in {name, kind})
         or (short != name and names(condition, short, exactly=False))
     )

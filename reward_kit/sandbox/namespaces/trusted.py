@@ -49,11 +49,13 @@ from reward_kit.sandbox.trust import (
     is_loaders,
     is_perl_module,
     is_shell,
+    is_started_with,
     is_told,
     logs_in,
     may_be_read_first,
     module_of,
     names,
+    only_asked_for,
     runs,
     stands_in,
     talks_to_a_process,
@@ -302,7 +304,7 @@ def _judge(plan: Plan, layers: Layers, path: str, kind: str, condition: str) -> 
         plan.refused = path  # a directory that everything is in
     elif is_loaders(path):
         plan.restored[path] = base if old else ""
-    elif is_in(path, LIBRARIES):
+    elif is_in(path, LIBRARIES) or is_started_with(path):
         if old:
             plan.restored[path] = base
         elif is_loaded_unasked(path) or (is_library(name) and _is_known_library(layers, name)):
@@ -362,17 +364,22 @@ def _find_programs(plan: Plan, layers: Layers, mark: dict[str, str], touched: se
             for name in os.listdir(layers.in_base(directory)):
                 end, links = layers.resolve(f"{directory}/{name}", base=True)
                 known.setdefault(name, (end, {*links, end}))
+    asked = only_asked_for(condition)
     shadows = {path.rpartition("/")[2] for path in touched if not _mode(layers.in_base(path))}
     for name, (end, steps) in known.items():
         is_changed = any(above in touched for step in steps for above in _parents(step))
-        if (name in shadows or is_changed) and not steps & set(mark) and layers.program(end):
+        if name in asked or not (name in shadows or is_changed):
+            continue
+        if not steps & set(mark) and layers.program(end):
             plan.programs[name] = layers.in_base(end)
             plan.watched += [f"{directory}/{name}" for directory in searched if name not in shadows]
     plan.watched += sorted(path for path in touched if _mode(layers.in_base(path)))
     for path in dict.fromkeys(plan.watched):
         name = layers.resolve(path, base=False)[0].rpartition("/")[2]
-        if name in known and layers.program(known[name][0]):  # a good program that stands in for another one
+        if name not in asked and name in known and layers.program(known[name][0]):  # it stands in for another one
             plan.programs.setdefault(name, layers.in_base(known[name][0]))
+    # What is asked for is where the command left it, and not to be run.
+    plan.watched += sorted(path for path in touched if path.rpartition("/")[2] in asked & known.keys())
     removed = [path for path in dict.fromkeys(plan.watched) if layers.program(path) and runs(condition, path)]
     plan.refused = plan.refused or next(iter(sorted(removed)), "")
 
