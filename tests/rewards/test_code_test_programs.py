@@ -1609,3 +1609,34 @@ def test_arrays_arrive_as_arrays() -> None:
     assert verdict(judged("import numpy\n" + right.replace("return ", "return numpy.ravel"), ARRAYS)) == 0.0
     values = [{"input": "3", "expected_output": "[0, 1, 2]"}]
     assert verdict(judged("import numpy\ndef f(n): return numpy.arange(n)", values, target_function="f")) == 1.0
+
+
+RAISED = {
+    "a cause": (
+        "class Base(Exception): pass\nclass Own(Base): pass\ndef f():\n    try: int('x')\n"
+        "    except ValueError as error: raise Own('no') from error",
+        "except Base as error: assert isinstance(error.__cause__, ValueError) and error.__cause__.__cause__ is None",
+    ),
+    "a group": (
+        "def f(): raise ExceptionGroup('many', [ValueError(1), KeyError(2)])",
+        "except ExceptionGroup as error:\n        assert error.message == 'many'\n"
+        "        assert [type(each) for each in error.exceptions] == [ValueError, KeyError]",
+    ),
+    "a group, taken apart": (
+        "class Own(Exception): pass\ndef f(): raise ExceptionGroup('many', [Own(1)])",
+        "except* Own as error: assert len(error.exceptions) == 1",
+    ),
+    "a group of its own": (
+        "class Base(ExceptionGroup): pass\nclass Own(Base): pass\ndef f(): raise Own('x', [ValueError(1)])",
+        "except Base as error: assert len(error.exceptions) == 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_exceptions_come_with_their_causes_and_parts(name: str) -> None:
+    code, caught = RAISED[name]
+    tests = f"from solution import *\ndef test_it():\n    try: f()\n    {caught}\n"
+    assert verdict(judged(code, f"{tests}    else: assert False, 'nothing raised'\n")) == 1.0
+    assert verdict(judged(f"{code}\ndef f(): raise LookupError", tests)) == 0.0
+    assert verdict(judged(f"{code}\ndef f(): raise BaseExceptionGroup('x', [SystemExit(0)])", tests)) == 0.0

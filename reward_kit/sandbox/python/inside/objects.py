@@ -28,6 +28,8 @@ from reward_kit.sandbox.python.plain import carry_arrays, changeable, decode, en
 __all__ = ["serve_objects"]
 
 _DEPTH = 50
+_TOLD = 8
+"""How many causes, one of another, and exceptions of a group a test is told of."""
 _MOST_PRINTED = 1 << 20
 """Bytes that a test can read of what the code printed, from one answer to the next."""
 _Answer = list[Any]
@@ -368,8 +370,8 @@ def _ancestors(kind: type) -> list[str]:
     return [each.__name__ for each in kind.__mro__]
 
 
-def _raised(error: BaseException) -> _Answer:
-    """An exception: its names, arguments, and what else it holds, as far as that is plain."""
+def _raised(error: BaseException, depth: int = _TOLD) -> _Answer:
+    """An exception: its names, arguments, what else it holds as far as that is plain, its cause and its parts."""
     text = described(error).decode(errors="replace")
     try:
         arguments = [decode(encode(argument)) for argument in error.args]
@@ -381,6 +383,11 @@ def _raised(error: BaseException) -> _Answer:
             held[name] = decode(encode(value))
         except (TypeError, ValueError):
             continue
+    if depth and error.__cause__ is not None:
+        held["__cause__"] = _raised(error.__cause__, depth - 1)[1:]
+    if isinstance(error, BaseExceptionGroup):
+        arguments = [str(error.message)]
+        held["exceptions"] = [_raised(each, depth - 1)[1:] for each in error.exceptions[:_TOLD]] if depth else []
     return ["x", _ancestors(type(error)), arguments, text, held]
 
 

@@ -430,6 +430,7 @@ class Link:
 
     def _exception(self, names: Any, arguments: Any, text: Any, held: dict[Any, Any]) -> BaseException:
         names = [str(name) for name in names]
+        cause = self._told(held.pop("__cause__", None))
         for name in names:
             known = self.exceptions.get(name) or getattr(builtins, name, None)
             if not (isinstance(known, type) and issubclass(known, BaseException)):
@@ -442,10 +443,28 @@ class Link:
             try:
                 error = known(*arguments)
             except Exception:  # noqa: BLE001 - one that wants other arguments; its text is what counts
-                error = known.__new__(known)
-                error.args = tuple(arguments)
+                error = self._made(known, arguments, str(text), held)
+            error.__cause__ = cause
             return _with_attributes(error, str(text), held)
         return RemoteError(str(text)) if "Exception" in names else RemoteExit(str(text))
+
+    def _told(self, part: Any) -> BaseException | None:
+        """An exception that another one holds."""
+        match part:
+            case [list(), list(), str(), dict()]:
+                return self._exception(*part)
+        return None
+
+    def _made(self, kind: type[BaseException], arguments: list[Any], text: str, held: dict[Any, Any]) -> BaseException:
+        """An exception of a class that wants other arguments than those that were told."""
+        if issubclass(kind, BaseExceptionGroup):
+            parts = held.pop("exceptions", None)
+            told = filter(None, map(self._told, parts if isinstance(parts, list) else ()))
+            fitting = [each for each in told if isinstance(each, Exception) or not issubclass(kind, Exception)]
+            return kind.__new__(kind, str((arguments or [text])[0]), fitting or [RemoteError(text)])
+        error = kind.__new__(kind)
+        error.args = tuple(arguments)
+        return error
 
 
 def _with_attributes(error: BaseException, text: str, held: dict[Any, Any]) -> BaseException:
