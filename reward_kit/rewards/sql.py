@@ -214,7 +214,7 @@ async def _difference_of(
     if isinstance(given, _Refused):
         return given.reason
     difference = _difference(right, given, ordered=asked.ordered, tolerance=asked.tolerance)
-    if difference is None or not asked.ordered or len(right.rows) != len(given.rows):
+    if difference is None or not asked.ordered or (right.width, len(right.rows)) != (given.width, len(given.rows)):
         return difference
     tied = _with_ties_broken(right_query)
     if tied is None:

@@ -93,7 +93,19 @@ SAME = [
         "VALUES (3), (2), (1)",
     ),
 ]
+NEVER = "SELECT name FROM people WHERE id NOT IN (SELECT pay FROM people)"
+"""It gives no rows wherever some pay is NULL."""
+SAME += [
+    (NEVER, "SELECT name FROM people p WHERE (SELECT count(*) FROM people q WHERE q.pay = p.id OR q.pay IS NULL) = 0"),
+    (NEVER, f"SELECT * FROM ({NEVER})"),
+]
 DIFFERENT = [
+    (NEVER, "SELECT name FROM people WHERE 1 = 0"),
+    (NEVER, f"SELECT * FROM ({NEVER}) LIMIT 0"),
+    *(
+        (f"SELECT {columns} FROM people ORDER BY name", f"SELECT {others} FROM people ORDER BY name")
+        for columns, others in (("id", "id, name"), ("id, name", "id"), ("id, name", "id, name, pay"))
+    ),
     ("SELECT name FROM people", "SELECT DISTINCT name FROM people"),
     ("SELECT name FROM people ORDER BY id", "SELECT name FROM people ORDER BY id DESC"),
     ("SELECT id, name FROM people", "SELECT name, id FROM people"),

@@ -80,7 +80,7 @@ def duckdb_rows(database: str, query: str) -> Any:
 
 # ── made-up rows ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-FILLED_ROWS, KEPT_VALUES = 300, 20
+FILLED_ROWS, FEW_ROWS, KEPT_VALUES = 300, 30, 20
 KNOWN_SHARE, NULL_SHARE, NEAR_SHARE = 0.3, 0.1, 0.5
 CONSTANT = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(\d+(?:\.\d+)?)(?![\w.])")
 
@@ -88,19 +88,28 @@ CONSTANT = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(\d+(?:\.\d+)?)(?![\w.])")
 def fill(engine: str, database: str, filled: str, query_file: str, seed: str) -> None:
     """Copy the database and put rows into its tables of which the query is likely to give some, and to leave some out.
 
-    Their values are those that the query names, their neighbours, and what is there already, so that tables join.
+    Their values are those that the query names, their neighbours, and what is there already, so that tables join. By
+    every other seed, they are few, in place of what is there, and without NULL: for what gives rows only where there
+    is no such other one (`NOT IN`, `EXCEPT`).
     """
     shutil.copyfile(database, filled)
     with open(query_file, encoding="utf-8") as file:
         texts, numbers = constants(file.read())
     chance = random.Random(int(seed))
     connection = connect(engine, filled)
+    is_sparse = int(seed) % 2 == 1
     for table, columns in tables(engine, connection).items():
         kept = [values_of(connection, table, name) for name, _ in columns]
+        if is_sparse:
+            kept = [[each for each in known if each is not None] for known in kept]
+            emptied(connection, table)
         marks = ", ".join("?" * len(columns))
         names = ", ".join(quoted(name) for name, _ in columns)
-        for _ in range(FILLED_ROWS):
-            row = [value(chance, kind, texts, numbers, known) for (_, kind), known in zip(columns, kept, strict=True)]
+        for _ in range(FEW_ROWS if is_sparse else FILLED_ROWS):
+            row = [
+                None if not is_sparse and chance.random() < NULL_SHARE else value(chance, kind, texts, numbers, known)
+                for (_, kind), known in zip(columns, kept, strict=True)
+            ]
             try:
                 connection.execute(f"INSERT INTO {quoted(table)} ({names}) VALUES ({marks})", row)
             except Exception:  # noqa: BLE001 - a row that the table does not take, by its keys or its checks
@@ -157,12 +166,18 @@ def values_of(connection: Any, table: str, column: str) -> "list[Any]":
     return [row[0] for row in connection.execute(asked).fetchall()]
 
 
+def emptied(connection: Any, table: str) -> None:
+    """Take the rows out of a table, where nothing else holds on to them."""
+    try:
+        connection.execute(f"DELETE FROM {quoted(table)}")
+    except Exception:  # noqa: BLE001 - another table, or a trigger, wants them
+        return
+
+
 def value(chance: random.Random, kind: str, texts: "list[str]", numbers: "list[float]", known: "list[Any]") -> Any:
     """A value for a column of this type."""
     if known and chance.random() < KNOWN_SHARE:
         return chance.choice(known)
-    if chance.random() < NULL_SHARE:
-        return None
     if any(word in kind for word in ("INT", "REAL", "FLOA", "DOUB", "NUM", "DEC")):
         near = [number + step for number in numbers for step in (-1, 0, 0, 1)]
         return chance.choice(
