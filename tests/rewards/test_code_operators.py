@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import sqlite3
 import sys
@@ -162,6 +163,10 @@ PROGRAMS = {
 }
 
 
+ALIKE = {"Python programs": ["python"], "JavaScript": ["javascript"], "C and C++": ["c", "cpp"]}
+"""Languages that have the same operators."""
+
+
 def programs(harmless: bool) -> pytest.MarkDecorator:
     each = [(language, operator) for language, both in PROGRAMS.items() for operator in both[harmless]]
     return pytest.mark.parametrize(
@@ -232,6 +237,35 @@ async def test_queries(tmp_path: Path, name: str) -> None:
                 assert (result.score, result.is_score_valid) == (expected, True), (operator, result.reason)
     finally:
         await backend.close()
+
+
+# ── what the docs say ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table() -> dict[tuple[str, str], tuple[str, int]]:
+    """The operators of each class of programs, and how many verdicts they come to."""
+    task = TASKS[0]
+    kinds: list[tuple[str, list[Operator], list[int]]] = [
+        ("Python functions, wrong", operators.ATTACKS, [len(kinds_for(each, task)) for each in operators.ATTACKS]),
+        ("Python functions, right", operators.HARMLESS, [len(task.kinds())] * len(operators.HARMLESS)),
+        ("SQL, wrong", operators.SQL_ATTACKS, [len(QUERIES)] * len(operators.SQL_ATTACKS)),
+        ("SQL, right", operators.HARMLESS_SQL, [len(QUERIES)] * len(operators.HARMLESS_SQL)),
+    ]
+    for name, languages in ALIKE.items():
+        for side, every in zip(("wrong", "right"), PROGRAMS[languages[0]], strict=True):
+            kinds.append((f"{name}, {side}", every, [len(languages)] * len(every)))
+    found: dict[tuple[str, str], tuple[str, int]] = {}
+    for programs_of, every, verdicts in kinds:
+        for operator, more in zip(every, verdicts, strict=True):
+            names, count = found.get((programs_of, operator.kind), ("", 0))
+            found[programs_of, operator.kind] = (f"{names}, {operator.name}".lstrip(", "), count + more)
+    return found
+
+
+def test_the_docs_show_what_is_tried() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "code-rewards.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| (\d+) \| 0 \|", page, re.MULTILINE)
+    assert {(programs_of, kind): (names, int(count)) for programs_of, kind, names, count in rows} == table()
 
 
 # ── recorded tasks ───────────────────────────────────────────────────────────────────────────────────────────────────
