@@ -1521,10 +1521,10 @@ def test_right_code_passes_however_it_is_compared(body: str) -> None:
     assert verdict(judged(IN_PLACE, tests)) == 1.0
 
 
-NO_TESTS = ["assert True", "assert 1 == 1", "assert not []", "assert max([1, 2]) == 2", "self.assertTrue(True)"]
+ONLY_IMPORTED = ["assert True", "assert 1 == 1", "assert not []", "assert max([1, 2]) == 2", "self.assertTrue(True)"]
 
 
-@pytest.mark.parametrize("body", NO_TESTS)
+@pytest.mark.parametrize("body", ONLY_IMPORTED)
 def test_to_import_the_code_is_no_test(body: str) -> None:
     head = "import unittest\nfrom solution import double\nimport solution\n"
     tests = f"{head}class Tests(unittest.TestCase):\n    def test_it(self): {body}\n"
