@@ -37,6 +37,7 @@ __all__ = [
     "CANDIDATES",
     "EXPLICIT",
     "KINDS",
+    "TASK",
     "AmbiguousTruth",
     "Truth",
     "as_call",
@@ -61,7 +62,7 @@ ANSWERS = ("answer", "solution", "expected_answer", "final_answer")
 CANDIDATES = (*ANSWERS, "target", "output", "completion", "label", "reference_answer", "reference")
 """Columns that may hold the right answer, for every door. Nobody else has a list of them."""
 
-_TASK = {"task", "success_condition"}
+TASK = frozenset({"task", "success_condition"})
 """Columns of a task for the shell: its condition says what is right, and what else is there is not asked."""
 
 KINDS = ("math", "code", "tool_calling")
@@ -125,7 +126,7 @@ def truth_among(
     columns: Mapping[str, Any], candidates: tuple[str, ...] = CANDIDATES, *, but: str | None = None
 ) -> Truth | None:
     """The one of the candidates that holds something. Several are an error, unless they hold the same."""
-    if columns.keys() >= _TASK:
+    if columns.keys() >= TASK:
         return None
     held = [
         Truth(name, plain_truth(name, columns[name]))

@@ -35,6 +35,7 @@ from reward_kit.datasets.columns import CONTENT, USER_TURN, Columns, nearest_col
 from reward_kit.datasets.ground_truths import (
     CANDIDATES,
     EXPLICIT,
+    TASK,
     as_call,
     explicit_truth,
     is_held,
@@ -285,7 +286,7 @@ def rollouts_of(row: Mapping[str, Any]) -> list[Rollout]:
 
 _SPEAKING = KNOWN | {
     "id", *_OTHER_IDS, "input_metadata", "system_prompt", "split", "tools", "response_index", _ANSWER, "metadata",
-    "reward_model", "reference_response", "choices", "options", USER_TURN, CONTENT,
+    "reward_model", "reference_response", "choices", "options", USER_TURN, CONTENT, *TASK,
 }  # fmt: skip
 """Names that mean something beside `messages`, `prompt` and the truth, or may."""
 _CONVERSATIONS = ("messages", "prompt")

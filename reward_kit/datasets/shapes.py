@@ -18,7 +18,9 @@ r"""Rows as people have them: the shapes of well-known datasets, recognised by t
 | `question_answer` | one question column, our own or another | that column | the one candidate (`ground_truths`) |
 
 A shape only adds columns under the names that the rest of the package knows. The row's own columns stay, so that a
-reward that names one of them gets it. Names are recognised with other capitals where none is written exactly so.
+reward that names one of them gets it. A `prompt` beside a question (GSM8K made ready for a trainer) is what is asked,
+unless a config names the format, or the question is put together of several columns (`mbpp`, `instruction_output`).
+Names are recognised with other capitals where none is written exactly so.
 """
 
 from __future__ import annotations
@@ -76,6 +78,8 @@ class Shape(NamedTuple):
     """Whether the values are of this shape, too."""
     decides: Literal["always", "named", "never"] = "always"
     """Whether it says what is right, whatever other column may hold the truth: always, or only if a config names it."""
+    makes_question: bool = False
+    """Whether it puts the question together: a text `prompt` beside it may hold the answer, too, and is not asked."""
 
 
 class Names(NamedTuple):
@@ -148,10 +152,12 @@ class ShapeReader:
         if missing := sorted(shape.needs - view.keys()):
             raise BadRow(f"`dataset.format={shape.name}` needs the column {missing[0]!r}, which is not there")
         decides = shape.decides == "always" or (shape.decides == "named" and self._given is not None)
-        added = _own_question(view, names) | _unless_said(columns, shape.read(view), decides)
-        if USER_TURN in view:  # a template has said what is asked
+        added = _unless_said(columns, shape.read(view), decides)
+        said = USER_TURN in view  # by a template
+        has_prompt = is_held(view.get("prompt")) and self._given is None and not shape.makes_question
+        if said or has_prompt:
             added = {name: value for name, value in added.items() if name not in ("user_query", "messages")}
-        return added, "" if decides else shape.name
+        return added if said else _own_question(view, names) | added, "" if decides else shape.name
 
     def _truth(self, columns: Columns, asked: str) -> Columns:
         """The truth that no shape has said, as a column to add."""
@@ -338,7 +344,7 @@ def _nothing(_: Columns) -> Columns:
 _NEMOTRON = Shape(
     "nemotron", frozenset({"messages", "category", "metadata"}),
     "the turns before the answer are asked; the ground truth follows from 'category' and 'metadata'", _nemotron,
-    lambda columns: _ends_with_an_answer(columns["messages"]),
+    lambda columns: _ends_with_an_answer(columns["messages"]), makes_question=True,
 )  # fmt: skip
 
 _SHAPES = (
@@ -347,7 +353,8 @@ _SHAPES = (
           "'prompt' is asked, the program 'test' is the ground truth", _humaneval),
     Shape("mbpp", frozenset({"test_list"}),
           "the text and the tests are asked, 'test_list' is the ground truth", _mbpp,
-          lambda columns: isinstance(columns["test_list"], list) and bool({"text", "prompt"} & columns.keys())),
+          lambda columns: isinstance(columns["test_list"], list) and bool({"text", "prompt"} & columns.keys()),
+          makes_question=True),
     Shape("apps", frozenset({"question", "input_output"}),
           "'question' with 'starter_code' is asked, 'input_output' is the ground truth", _apps),
     Shape("livecodebench", frozenset({"question_content", "public_test_cases"}),
@@ -363,7 +370,8 @@ _SHAPES = (
     Shape("math", frozenset({"problem", "solution"}),
           "'problem' is asked, 'answer' or the \\boxed part of 'solution' is the ground truth", _math),
     Shape("instruction_output", frozenset({"instruction", "output"}),
-          "'instruction' with 'input' is asked, 'output' is the ground truth", _instruction_output, decides="named"),
+          "'instruction' with 'input' is asked, 'output' is the ground truth", _instruction_output, decides="named",
+          makes_question=True),
     Shape("prompt_completion", frozenset({"prompt", "completion"}),
           "'prompt' is asked, 'completion' is the ground truth", _prompt_completion, decides="named"),
 )  # fmt: skip

@@ -82,7 +82,7 @@ class RubricReward:
         named = {name: value for name, value in given.items() if name not in _RUBRIC_NAMES}
         row, objects = known_to(self._judge.call, {**named, **(info if isinstance(info, Mapping) else {})})
         asked, said = _plain(prompt_turns(prompt)), _plain(completion_turns(completion))
-        row |= {"prompt": asked, "ground_truth": answer}
+        row |= {"prompt": prompt if isinstance(prompt, str) else asked, "ground_truth": answer}
         (earned,) = await self._judge.judge_async([attempt(row, asked, said, objects)])
         return earned.score
 

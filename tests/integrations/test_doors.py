@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from reward_kit.config_models import RewardConfig
 from reward_kit.datasets.interpret import RowReader
@@ -186,6 +187,105 @@ def test_a_row_means_the_same_at_every_door(door: str, case: Case) -> None:
     told_apart = {name for name in row if name.lower() in CONVERSATIONS and (door, name) != ("trl", "prompt")}
     columns = {name: value for name, value in expected["columns"].items() if name not in told_apart}
     assert {name: seen["columns"].get(name) for name in columns} == columns
+
+
+# ── any columns beside a prompt ──────────────────────────────────────────────────────────────────────────────────────
+
+ASKED = "Think. What is 2 + 2?"
+COLUMNS: dict[str, list[Any]] = {
+    **{name: ["2 + 2?"] for name in ("question", "Question", "problem", "query", "instruction", "question_content")},
+    **{name: ["4", 4.0] for name in ("target", "label", "expected_answer", "final_answer", "reference", "completion")},
+    "input": ["2 + 2", ""], "answer": ["4", "Add.\n#### 4", 4, ["4"], "", None, True, {"a": 1}], "Answer": ["5"],
+    "solution": [r"So \boxed{4}", "4", ["4"]], "output": ["4", "5"], "ground_truth_for_eval": ["4", "5"],
+    "ground_truth": ["4", 4, 0, False, 1.5, None, "", [], {}, ["a"]], "reward_model": [{"ground_truth": "4"}, {}],
+    "input_output": ["{}"], "test_list": [["assert f()"]], "text": ["Write f."], "test": ["t"], "entry_point": ["f"],
+    "conversations": [[{"from": "human", "value": "2 + 2?"}, {"from": "gpt", "value": "4"}]], "starter_code": ["def f"],
+    "public_test_cases": ["[]"], "choices": [["a", "b"]], "system_prompt": ["Be brief."], "split": ["train"],
+    "tools": [[{"type": "function", "function": {"name": "f"}}]], "category": ["math"], "data_source": ["sums"],
+    "metadata": ["{}", {"expected_answer": "4"}], "extra_info": [{"answer": "9"}], "task": ["Add."],
+    "success_condition": ["true"], "setup_commands": [["true"]], "difficulty": [1, 2.5], "id": ["row-1", 7],
+    "uuid": ["u"], "query_id": ["q"], "input_metadata": [{"row_id": "r"}],
+    **{name: [FORGED] for name in ("model", "steps", "sample_id", "assistant_response", "rollout", "columns")},
+}  # fmt: skip
+"""What people have beside a `prompt`, made ready for a trainer: all that means something to some format, and more."""
+MADE_OF_SEVERAL = ({"test_list"}, {"instruction", "output"})
+"""Formats whose question a run puts together of several columns; a trainer has asked its prompt already."""
+_TURN = {"role": "user", "content": ASKED}
+PROMPTS: list[Any] = [ASKED, [_TURN], [{"role": "system", "content": "S"}, _TURN]]
+rows_beside = st.lists(st.sampled_from(list(COLUMNS)), max_size=6, unique=True).flatmap(
+    lambda names: st.fixed_dictionaries(
+        {"prompt": st.sampled_from(PROMPTS), **{name: st.sampled_from(COLUMNS[name]) for name in names}}
+    )
+)
+
+
+def told(row: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """A row as callers have it who tell prompt and truth apart."""
+    rest = {name: value for name, value in row.items() if name not in ("prompt", "ground_truth")}
+    return row["prompt"], row.get("ground_truth"), rest
+
+
+def trl_beside(row: dict[str, Any]) -> None:
+    given = {name: [value] for name, value in row.items() if name != "prompt"}
+    create_trl_adapter(spy, workers=0, on_error="raise")([row["prompt"]], [ANSWER], **given)
+
+
+def verl_beside(row: dict[str, Any]) -> None:
+    prompt, truth, rest = told(row)
+    score = compute_score_for(spy, failed_score=None, workers=0)
+    asyncio.run(score(rest.pop("data_source", None), ANSWER, truth, {**rest, "prompt": prompt}))
+
+
+def rubric_beside(row: dict[str, Any]) -> None:
+    prompt, truth, rest = told(row)
+    asyncio.run(rubric_reward(spy, workers=0)(prompt, ANSWER, truth, rest))
+
+
+def skyrl_beside(row: dict[str, Any]) -> None:
+    call = RewardCall(spy)
+    call.judge(call.arguments_of([attempt(row, row["prompt"], ANSWER)]))
+
+
+def whole(dialect: str, path: str, body: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], None]:
+    """A door whose callers send the row as it is."""
+    route = next(route for route in load_dialect(dialect).routes if route.path == path)
+
+    def door(row: dict[str, Any]) -> None:
+        (rollout,) = route.read(Incoming(json.loads(json.dumps(body(row))), {})).asked
+        assert isinstance(rollout, Rollout)
+        call = RewardCall(spy)
+        call.judge(call.arguments_of([rollout]))
+
+    return door
+
+
+BESIDE: dict[str, Callable[[dict[str, Any]], None]] = {
+    "trl": trl_beside, "verl": verl_beside, "rubric": rubric_beside, "skyrl": skyrl_beside, "world": world,
+    "slime": whole("slime", "/slime", lambda row: {**row, "response": ANSWER}),
+    "azure": whole("azure", "/azure", lambda row: {"item": row, "sample": {"output_text": ANSWER}}),
+    "verl served": whole("verl", "/verl", lambda row: {"solution_str": ANSWER, "extra_info": row}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", list(BESIDE))
+@settings(max_examples=150)
+@given(row=rows_beside)
+def test_whatever_stands_beside_a_prompt_means_the_same_at_every_door(door: str, row: dict[str, Any]) -> None:
+    row = dict(row)
+    if door in ("verl", "rubric"):  # which always tell a truth, known or not
+        row.setdefault("ground_truth", None)
+    if door == "verl":
+        row.setdefault("data_source", None)
+    expected = by_the_book(row, as_table if door in (*FROM_TABLES, "skyrl") else as_json)
+    seen.clear()
+    if expected is None:
+        with pytest.raises((RewardKitError, BadRequest), match=r"unclear what|keep the one that is right"):
+            BESIDE[door](row)
+        return
+    BESIDE[door](row)
+    if any(made <= row.keys() for made in MADE_OF_SEVERAL):
+        seen["asked"] = expected["asked"] if seen["asked"] == [ASKED] else seen["asked"]
+    assert {**seen, "truth": repr(seen["truth"])} == {**expected, "truth": repr(expected["truth"])}
 
 
 @settings(max_examples=100)

@@ -38,7 +38,7 @@ def _read(incoming: Incoming) -> Exchange:
         raise BadRequest("The field 'extra_info' is not an object. Send an object, or leave it out.")
     prompt: Any = extra.get("prompt") or []
     turns = prompt_turns(prompt) if isinstance(prompt, str | list) else []
-    row = {name: value for name, value in {**extra, **body}.items() if name not in {"solution_str", "extra_info"}}
+    row = {**extra, **{name: value for name, value in body.items() if name not in {"solution_str", "extra_info"}}}
     turns = [*turns, {"role": "assistant", "content": body["solution_str"]}]
     return Exchange([rollout_in(incoming, row, turns, "extra_info.prompt", asks="prompt" in row)], _reply)
 
