@@ -185,7 +185,8 @@ def _cut_prompt(prompt: str, query: str) -> int:
 
 
 def _place_before(query: str, normalized: int) -> int:
-    """Where in a text the first so many characters of its normal form end."""
-    return bisect.bisect_left(
-        range(len(query)), normalized, key=lambda place: len(unicodedata.normalize("NFC", query[:place]))
-    )
+    """Where in a text the first so many characters of its normal form end, with all marks that belong to the last."""
+    places = range(len(query) + 1)
+    return bisect.bisect_right(
+        places, normalized, key=lambda place: len(unicodedata.normalize("NFC", query[:place]))
+    ) - 1  # fmt: skip

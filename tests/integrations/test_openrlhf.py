@@ -65,7 +65,8 @@ _PROMPTS = st.lists(_WORDS, min_size=1, max_size=30).map(" ".join)
 _ANSWERS = st.lists(_WORDS | st.sampled_from(["\\boxed{4}", "<|im_start|>assistant\n", "Answer: 4"]), max_size=8).map(
     " ".join
 )
-
+_ENDS = st.sampled_from(["|", "cafe\u0301", "caf\u00e9", "\u1112\u1161\u11ab", "\u212b"])
+"""How a prompt ends: also in letters of several characters, all of which are the prompt's."""
 
 _LONG_END = (
     "What comes out where one adds four to nothing at all? Say it, put it into a box, and add nothing else. " * 2
@@ -74,6 +75,10 @@ _LONG_END = (
 
 def normalised(prompt: str) -> str:
     return unicodedata.normalize("NFC", prompt)
+
+
+def decomposed(prompt: str) -> str:
+    return unicodedata.normalize("NFD", prompt)
 
 
 def spaced(prompt: str) -> str:
@@ -85,14 +90,14 @@ def cut(prompt: str) -> str:
     return whole[len(whole) // 3 :]
 
 
-@pytest.mark.parametrize("form", [str, normalised, spaced, cut])
+@pytest.mark.parametrize("form", [str, normalised, decomposed, spaced, cut])
 @pytest.mark.parametrize("before", ["", " ", "<s>", "<s> ", "<|begin_of_text|>", "<bos>\n"])
-@given(prompt=_PROMPTS, answer=_ANSWERS)
+@given(prompt=_PROMPTS, end=_ENDS, answer=_ANSWERS)
 def test_what_is_judged_is_the_answer_and_never_the_prompt(
-    form: Callable[[str], str], before: str, prompt: str, answer: str
+    form: Callable[[str], str], before: str, prompt: str, end: str, answer: str
 ) -> None:
     is_cut = form is cut
-    answer, prompt = answer.strip(), f"{prompt} {_LONG_END if is_cut else ''}|"
+    answer, prompt = answer.strip(), f"{prompt} {_LONG_END if is_cut else ''}{end}"
     assume(not answer.endswith(END_TOKENS))
     read = form(prompt)
     found = answer_in(before + read + answer, prompt)
