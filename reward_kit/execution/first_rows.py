@@ -3,7 +3,8 @@
 
     works ──▶ the first rows that are owed: a ground truth? each column? none that chooses what runs here? ──▶ works
 
-Only as many rows are looked at as it takes to find one that has what is asked for, and never more than a few.
+Only as many rows are looked at as it takes to find one that has what is asked for, and never more than a few: a column
+that chooses may be empty in most rows.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ def looked_at(
 ) -> Iterator[Work]:
     """The same works. Before the first one, an error or a warning where the rows of a reward cannot be judged.
 
-    Where splits have rewards of their own, it may read far `ahead` to see a row of each. A run that keeps going has a
-    row that gives what only the operator may choose cost itself alone.
+    Where splits have rewards of their own, it may read far `ahead` to see a row of each; where it may not, the first
+    row alone tells what the data give that only the operator may choose. A run that keeps going has a row that gives it
+    cost itself alone.
     """
-    looks = {id(reward): _Look(reward.call, may_refuse=not keep_going) for reward in rewards.named.values()}
+    refuses = 0 if keep_going else _MOST if ahead else 1
+    looks = {id(reward): _Look(reward.call, refuses) for reward in rewards.named.values()}
     looks = {name: look for name, look in looks.items() if look.open}
     ahead = ahead and len(rewards.named) > 1
     held: list[Work] = []
@@ -64,21 +67,22 @@ def looked_at(
 class _Look:
     """What one reward asks for, and has not been seen in a row yet."""
 
-    def __init__(self, call: RewardCall, *, may_refuse: bool) -> None:
+    def __init__(self, call: RewardCall, refuses: int) -> None:
+        """`refuses`: in how many rows to look for what the data must not choose."""
         self._call = call
-        self._may_refuse = may_refuse and bool(call.operators)
+        self._refuses = refuses if call.operators else 0
         self.lacks = {*call.unfilled(RESOURCES), *(["ground_truth"] if call.wants("ground_truth") else [])}
         self.rows = 0
         self._columns: dict[str, object] = {}
 
     @property
     def open(self) -> bool:
-        """Whether there is anything left to look for: one row tells what the data give that they must not choose."""
-        return bool(self.lacks) or (not self.rows and self._may_refuse)
+        """Whether there is anything left to look for."""
+        return bool(self.lacks) or self.rows < self._refuses
 
     def see(self, sample: Sample) -> None:
         """Take account of a row."""
-        if self._may_refuse and (why := self._call.refused(sample.columns)):
+        if self.rows < self._refuses and (why := self._call.refused(sample.columns)):
             raise ConfigError(why)
         self.rows += 1
         self._columns |= sample.columns

@@ -97,9 +97,22 @@ def test_what_only_the_operator_may_choose_is_refused_before_a_request(tmp_path:
     assert (tmp_path / "rollouts.jsonl").read_bytes() == b""
     going_on = evaluate(rows, chooses, model="mock", keep_going=True)
     assert (going_on.judged, going_on.failed) == (0, 30)
-    later = [{"question": "0?"}, *rows]  # where the first row does not give it, each row costs itself
-    assert evaluate(later, chooses, model="mock", keep_going=True).judged == 1
+    assert evaluate([{"question": "0?"}, *rows], chooses, model="mock", keep_going=True).judged == 1
     assert evaluate(rows, chooses, model="mock", params={"verifier": None}).judged == 30
+
+
+@pytest.mark.parametrize("place", [0, 1, 7, 19])
+def test_it_is_refused_so_early_also_where_most_rows_leave_it_empty(place: int, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"question": f"{n}?", "verifier": None} for n in range(40)]
+    rows[place]["verifier"] = "os.system"
+    with pytest.raises(ConfigError, match="give 'verifier'"):
+        evaluate(rows, chooses, model="mock", output_dir=tmp_path, cache={"enabled": False})
+    assert (tmp_path / "rollouts.jsonl").read_bytes() == b""
+    read = Read([work(n, verifier=row["verifier"]) for n, row in enumerate(rows)])
+    first = next(looked_at(iter(read), rewards(chooses), keep_going=True))
+    assert (first.sample.id, read.count) == ("0", 1), "a run that keeps going waits for no other row"
+    if place:
+        assert next(looked_at(iter(Read(read.works)), rewards(chooses), ahead=False)).sample.id == "0"
 
 
 def test_a_dry_run_refuses_it_too(tmp_path: Path) -> None:
