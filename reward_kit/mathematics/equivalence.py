@@ -132,6 +132,8 @@ def _judged(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
     verdict = _understood(gold, answer, tolerance)
     if verdict is not True and (elsewhere := _with_decimal_point(gold, answer)) is not None:
         verdict = _understood(*elsewhere, tolerance) or verdict
+    if verdict is None and (pair := _as_option(gold, answer)) is not None:
+        verdict = _understood(*pair, tolerance)
     if verdict is not None:
         return verdict
     if (text := written(gold)) and text == written(answer):
@@ -214,19 +216,27 @@ def _restricts(condition: str) -> bool:
 
 
 def _choices(gold: str, answer: str) -> bool | None:
-    right = choice(gold)
-    if right is None:
+    right, given = choice(gold), choice(answer)
+    if right is None and given is None:
         several, others = choices(gold), choices(answer)
         return None if several is None or others is None else several == others
-    given = choice(answer)
-    if given is None:
-        return True if right[1] and _understood(right[1], answer, EXACT) else None  # (B) 7 is 7
+    if right is None or given is None:
+        return True if (pair := _as_option(gold, answer)) and _understood(*pair, EXACT) else None
     if right[0] != given[0]:
         return False
     # The letter decides; but where both give the option too, and as mathematics, that must be the same.
     texts = right[1], given[1]
     both = all(text and not is_prose(text) and _read(text) is not None for text in texts)
     return _understood(*texts, EXACT) if both else True
+
+
+def _as_option(gold: str, answer: str) -> tuple[str, str] | None:
+    """The pair without the letter that one of the two has: (B) 7 is 7, whichever of them is the answer."""
+    right, given = choice(gold), choice(answer)
+    if (right is None) == (given is None):
+        return None
+    pair = (gold, given[1]) if given is not None else (right[1] if right is not None else "", answer)
+    return pair if all(pair) else None
 
 
 def _read(text: str) -> ParsedAnswer | None:

@@ -160,7 +160,8 @@ def choice(text: str) -> tuple[str, str] | None:
     match = _CHOICE.fullmatch(bare)
     if match is None or _OTHER_CHOICE.match(match[3]) or _GOES_ON.match(match[3]):
         return None
-    return (match[1] or match[2]).upper(), match[3].strip()
+    beside = match[3].strip()
+    return (match[1] or match[2]).upper(), beside + "}" * (beside.count("{") - beside.count("}"))
 
 
 def choices(text: str) -> frozenset[str] | None:

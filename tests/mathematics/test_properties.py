@@ -142,3 +142,18 @@ def test_expressions_of_the_same_parts_but_another_kind_differ(gold: str, answer
 )  # fmt: skip
 def test_steps_and_unknown_functions_are_compared_by_what_they_say(gold: str, answer: str) -> None:
     assert equivalent(gold, answer) is True
+    assert equivalent(answer, gold) is True
+
+
+OPTIONS = ["7", "-3", r"\frac{1}{2}", r"\sqrt{3}", r"2^{10}", r"\{1, 2\}", "x = 3", r"x^{2} + 1", "Paris", r"\pi"]
+LETTERS = ["(B) {}", "B. {}", "B) {}", r"\textbf{{(B)}}\ {}", r"\text{{(B) }} {}", "Option B: {}"]
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_with_its_letter_is_that_option_and_no_other(letter: str, option: str) -> None:
+    lettered = letter.format(option)
+    for other in OPTIONS:
+        verdicts = equivalent(other, lettered), equivalent(lettered, other)
+        assert verdicts[0] is verdicts[1]
+        assert (verdicts[0] is True) is (other == option), other
