@@ -33,6 +33,7 @@ from reward_kit.mathematics.words import (
     choices,
     conclusion,
     is_prose,
+    option,
     same_sentence,
     same_words,
     stated_number,
@@ -232,11 +233,10 @@ def _choices(gold: str, answer: str) -> bool | None:
 
 def _as_option(gold: str, answer: str) -> tuple[str, str] | None:
     """The pair without the letter that one of the two has: (B) 7 is 7, whichever of them is the answer."""
-    right, given = choice(gold), choice(answer)
-    if (right is None) == (given is None):
+    if (choice(gold) is None) == (choice(answer) is None):
         return None
-    pair = (gold, given[1]) if given is not None else (right[1] if right is not None else "", answer)
-    return pair if all(pair) else None
+    beside, other = option(gold), option(answer)
+    return (beside, answer) if beside else (gold, other) if other else None
 
 
 def _read(text: str) -> ParsedAnswer | None:

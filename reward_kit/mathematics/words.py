@@ -18,6 +18,7 @@ __all__ = [
     "choices",
     "conclusion",
     "is_prose",
+    "option",
     "same_sentence",
     "same_words",
     "stated_number",
@@ -156,12 +157,23 @@ def _bag(text: str) -> list[str]:
 
 def choice(text: str) -> tuple[str, str] | None:
     """The letter of a choice and the text beside it: `(B) 3x` is ("B", "3x")."""
+    found = _lettered(text)
+    return None if found is None else (found[0].upper(), found[1])
+
+
+def option(text: str) -> str:
+    """The text beside the letter of a choice; empty where there is none. A small letter may count parts: `(a) 3`."""
+    found = _lettered(text)
+    return found[1] if found is not None and found[0].isupper() else ""
+
+
+def _lettered(text: str) -> tuple[str, str] | None:
     bare = plain(text).replace(TEXT_OPEN, "").replace(TEXT_CLOSE, "").strip().strip("{}*").strip()
     match = _CHOICE.fullmatch(bare)
     if match is None or _OTHER_CHOICE.match(match[3]) or _GOES_ON.match(match[3]):
         return None
     beside = match[3].strip()
-    return (match[1] or match[2]).upper(), beside + "}" * (beside.count("{") - beside.count("}"))
+    return match[1] or match[2], beside + "}" * (beside.count("{") - beside.count("}"))
 
 
 def choices(text: str) -> frozenset[str] | None:
