@@ -182,7 +182,10 @@ class _FileSource:
 
 
 class JsonlSource(_FileSource):
-    """JSON lines, or one JSON array. Blank lines, CRLF and a byte order mark are tolerated."""
+    """JSON lines, or one JSON array. Blank lines, CRLF and a byte order mark are tolerated.
+
+    An object that has a key twice says two things, and is refused.
+    """
 
     def _rows_of(self, path: DataFile, origin: Origin, bad: BadRows) -> Iterator[Row]:
         with open_bytes(path) as file:
@@ -207,10 +210,10 @@ class JsonlSource(_FileSource):
 def _row_of(line: bytes, origin: Origin, number: int, bad: BadRows) -> Row | None:
     """The row with what its line holds; None where the line is blank or bad."""
     try:
-        columns = exact_json.loads(line)
+        columns = exact_json.loads(line, unique_keys=True)
         written: Written = as_json
         if isinstance(columns, dict) and _writes_otherwise(line, columns):
-            columns, texts = exact_json.loads_with_texts(line)
+            columns, texts = exact_json.loads_with_texts(line, unique_keys=True)
             written = as_written(texts) if texts else as_json
         if line.count(b"[") + line.count(b"{") > _NESTED:
             check_depth(columns)
@@ -229,7 +232,7 @@ def _row_of(line: bytes, origin: Origin, number: int, bad: BadRows) -> Row | Non
 def _array(text: bytes, number: int, path: DataFile, bad: BadRows) -> Iterator[Row]:
     """The rows of a file that is one JSON array of objects, which begins in line `number`."""
     try:
-        items, texts = exact_json.loads_with_texts(text)
+        items, texts = exact_json.loads_with_texts(text, unique_keys=True)
     except (ValueError, RecursionError) as error:
         raise DatasetError(
             f"{str(path)!r} begins with '[' in line {number}, but is no JSON array: {error}. Correct the file, or "
@@ -356,6 +359,8 @@ def _header(reader: Iterator[list[str]], origin: Origin) -> list[str]:
         header = next(reader, [])
     except csv.Error as error:
         raise DatasetError(f"{origin.name!r} has no readable header line: {error}. Correct the file.") from error
+    if _problem_with(header, header):
+        raise DatasetError(f"{origin.name!r}: line 1 is not UTF-8 text. Save the file as UTF-8.")
     if len(set(header)) < len(header) or "" in header:
         raise DatasetError(f"{origin.name!r}: every column needs a name of its own, not {header!r}. Correct line 1.")
     return header

@@ -107,6 +107,41 @@ def test_what_is_not_an_object_is_a_bad_row(tmp_path: Path, line: bytes, reason:
         read(JsonlSource([path]))
 
 
+KEYS = st.sampled_from(["a", "b", "\u00e9", 'a "b"', "1"])
+WITH_KEYS_TWICE = st.recursive(
+    st.sampled_from([1, 2.5, "4", 'b"', None, 3**90]),
+    lambda inner: st.lists(st.tuples(KEYS, inner), max_size=3).map(tuple) | st.lists(inner, max_size=2),
+    max_leaves=8,
+)
+"""JSON whose objects are tuples of keys and values, so that a key may stand in one twice."""
+
+
+def as_text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "{" + ", ".join(f"{json.dumps(key)}: {as_text(each)}" for key, each in value) + "}"
+    return "[" + ", ".join(map(as_text, value)) + "]" if isinstance(value, list) else json.dumps(value)
+
+
+def has_a_key_twice(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return len({key for key, _ in value}) < len(value) or any(has_a_key_twice(each) for _, each in value)
+    return isinstance(value, list) and any(map(has_a_key_twice, value))
+
+
+@pytest.mark.parametrize("form", ["{}", "[{}]"])
+@given(row=st.lists(st.tuples(KEYS, WITH_KEYS_TWICE), min_size=1, max_size=4).map(tuple))
+def test_a_row_that_has_a_key_twice_is_refused_and_no_other(
+    form: str, row: tuple[Any, ...], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("twice") / "a.jsonl"
+    path.write_text(form.format(as_text(row)), encoding="utf-8")
+    if has_a_key_twice(row):
+        with pytest.raises(DatasetError, match="stands twice"):
+            columns(JsonlSource([path]))
+    else:
+        assert columns(JsonlSource([path])) == [json.loads(as_text(row))]
+
+
 def test_integers_keep_every_digit(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"a": 3**100, "b": -(2**64) - 1}))
@@ -152,6 +187,15 @@ def test_a_bad_csv_row_is_named_by_its_line(tmp_path: Path, row: bytes, reason: 
 def test_csv_columns_need_names_of_their_own(tmp_path: Path, header: str) -> None:
     (tmp_path / "a.csv").write_text(f"{header}\n1,2\n")
     with pytest.raises(DatasetError, match="a name of its own"):
+        read(CsvSource([tmp_path / "a.csv"]), skip=True)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1", "cp1252", "shift_jis"])
+def test_csv_in_another_encoding_is_refused_with_what_to_do(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.csv").write_bytes(
+        ("caf\u00e9,y\n1,2\n" if encoding[0] != "s" else "\u7b54,y\n1,2\n").encode(encoding)
+    )
+    with pytest.raises(DatasetError, match=r"line 1 is not UTF-8 text\. Save the file as UTF-8"):
         read(CsvSource([tmp_path / "a.csv"]), skip=True)
 
 
