@@ -394,8 +394,15 @@ def takes_number(func: Callable[..., Any], parameter: inspect.Parameter) -> bool
 
 
 def _is_number(hint: Any) -> bool:
+    if isinstance(hint, typing.ForwardRef):
+        hint = hint.__forward_arg__
     if isinstance(hint, str):
         return _NUMBER_NAME.search(hint) is not None
+    if isinstance(hint, TypeVar):
+        return any(map(_is_number, (*hint.__constraints__, hint.__bound__)))
+    stands_for = getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)  # NewType; `type X = …`
+    if stands_for is not None:
+        return _is_number(stands_for)
     origin = typing.get_origin(hint)
     if origin in {typing.Union, UnionType, Annotated}:
         return any(map(_is_number, typing.get_args(hint)))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NewType, Optional, TypeVar, Union
 
 import pytest
 
@@ -161,6 +161,31 @@ def test_a_number_as_ground_truth_is_text_unless_its_annotation_asks_for_a_numbe
         assert type(truth_handed(function, truth, text)) is type(handed)
     for function in (number, either, marked):
         assert truth_handed(function, truth, text) is truth or truth_handed(function, truth, text) == truth
+
+
+Grade = NewType("Grade", int)
+Either = TypeVar("Either", int, str)
+Word = TypeVar("Word", bound=str)
+_NUMBERS: list[Any] = [int, float, bool, Grade, Either, "int", "float | None", Literal[1, 2], Annotated[Grade, "so"]]
+_OTHERS: list[Any] = [str, Any, None, object, list[int], dict[str, float], tuple[int, ...], Word, "str", "list[int]",
+                      Literal["a"], type[int], NewType("Name", str)]  # fmt: skip
+_AROUND: list[Any] = [
+    lambda hint: hint, lambda hint: Optional[hint],  # noqa: UP045 - as people write it
+    lambda hint: Union[str, hint],  # noqa: UP007
+    lambda hint: Annotated[hint, "so"], lambda hint: Optional[Union[list[int], hint]],  # noqa: UP007, UP045
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("around", _AROUND)
+def test_what_asks_for_a_number_is_known_however_it_is_written(around: Any) -> None:
+    for hints, is_number in ((_NUMBERS, True), (_OTHERS, False)):
+        for hint in hints:
+
+            def judges(response: str, ground_truth: Any = None) -> float:
+                return 1.0
+
+            judges.__annotations__["ground_truth"] = around(hint)
+            assert RewardCall(judges).takes_number_truth is is_number, around(hint)
 
 
 def test_a_number_for_a_reward_without_annotation_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
