@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from reward_kit.errors import ConfigError, RewardError, boundary
 from reward_kit.models import EvaluateResult, Message, Rollout
-from reward_kit.redaction import is_secret_name, sent
+from reward_kit.redaction import secret_values, sent
 from reward_kit.reward_names import load_reward, reward_path
 from reward_kit.typed_interface import (
     BelowFolder,
@@ -217,9 +217,8 @@ class RewardCall:
         self._required = [p.name for p in by_name if p.default is p.empty and p.name not in declared]
         self._check_params()
         marks = marks_of(func)
-        for name in marks.operators & self.params.keys():
-            if is_secret_name(name) and isinstance(self.params[name], str):
-                sent(self.params[name])
+        for value in secret_values({name: self.params[name] for name in marks.operators & self.params.keys()}):
+            sent(value)
         self._operators = marks.operators - self.params.keys()
         self._below: dict[str, BelowFolder] = {n: mark for n, mark in marks.below.items() if n not in self.params}
         self._not_columns = NOT_COLUMNS | self._hidden | self._named.intersection(RESOURCES) | self.params.keys()

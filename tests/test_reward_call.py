@@ -12,7 +12,7 @@ import pytest
 
 from reward_kit.errors import ConfigError, RewardError
 from reward_kit.models import EvaluateResult, Message, Rollout, Sample
-from reward_kit.redaction import blot
+from reward_kit.redaction import blot, echoes, forget_all, looks_secret, secret_values
 from reward_kit.reward_call import (
     NOT_COLUMNS,
     RESERVED,
@@ -224,6 +224,28 @@ def test_a_key_that_only_the_operator_gives_is_kept_out_of_what_is_shown() -> No
     RewardCall(asks, {"api_key": "mine-7f3c9a11", "token": "<answer-begins>"})
     assert "mine-7f3c9a11" not in blot("401: mine-7f3c9a11 is not known")
     assert blot("it says <answer-begins>") == "it says <answer-begins>", "no mark says that this is a key"
+
+
+VALUES = [
+    "pineapple-1", "</think>", "open sesame please", "zq7PlantedKey4711xAbC9", "sk-proj-Zq7PlantedKey4711xAbC9", "the",
+    "https://h.example/a?token=Zq7PlantedKey4711", "postgres://bob:Zq7PlantedKey@h/d", "answer",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("name", ["token", "api_key", "phrase", "client"])
+def test_what_settings_hide_of_the_operators_params_fails_an_answer_and_nothing_else(name: str, value: str) -> None:
+    def judges(response: str, token: Operator[Any] = None, api_key: Operator[Any] = None, phrase: Operator[Any] = None,
+               client: Operator[Any] = None) -> float:  # fmt: skip
+        return 1.0
+
+    given: Any = {"headers": {"authorization": value}} if name == "client" else value
+    forget_all()
+    RewardCall(judges, {name: given})
+    hidden, is_told = secret_values({name: given}), echoes(f"It is {value}.".encode())
+    assert is_told in {bool(hidden), False}, "a word that an answer holds by chance is none"
+    assert is_told or not any(map(looks_secret, hidden))
+    forget_all()
 
 
 def test_a_fact_does_not_fill_the_operators_parameter_of_the_same_name() -> None:
