@@ -21,13 +21,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import orjson
 
 from reward_kit.models import Message
 
-__all__ = ["Ending", "ending_of", "reason_of", "written_unread"]
+__all__ = ["Ending", "Unserved", "ending_of", "is_about_the_answer", "reason_of", "unserved_answer"]
 
 Ending: TypeAlias = Literal[
     "answered", "cut off", "refused", "malformed call", "empty", "filtered", "unreadable", "broken off"
@@ -36,10 +36,12 @@ Ending: TypeAlias = Literal[
 _WORDS: Mapping[str, str] = MappingProxyType({
     "stop": "stop end_turn stop_sequence eos eos_token complete completed",
     "tool_calls": "tool_calls tool_use",
-    "length": "length max_tokens max_output_tokens max_length model_length model_context_window_exceeded",
+    "length": "length max_tokens max_output_tokens max_length model_length model_context_window_exceeded "
+        "error_limit",
     "refusal": "refusal",
     "malformed_call":
-        "malformed_call malformed_function_call malformed_response unexpected_tool_call too_many_tool_calls",
+        "malformed_call malformed_function_call malformed_response malformed_tool_use malformed_model_output "
+        "unexpected_tool_call too_many_tool_calls",
     "content_filter":
         "content_filter content_filtered safety recitation language blocklist prohibited_content spii sensitive "
         "image_safety image_prohibited_content image_recitation model_armor guardrail_intervened error_toxic",
@@ -55,10 +57,23 @@ _ENDINGS: Mapping[str, Ending] = MappingProxyType({
 
 _UNREAD_CALLS = ("tool_use_failed", "json_validate_failed", "output_parse_failed")
 """Groq's codes for what the model wrote and Groq could not read; `failed_generation` has it."""
+_BEGINS = r"(?:\A|\A[\w.]+: \w+ (?:\w+ )?- )"
+"""Of an error's own words, perhaps behind litellm's; what it repeats of a request stands further in."""
 _UNREAD_CALL = re.compile(
-    r"error parsing tool call: raw='(?P<raw>.*)', err=|\AFailed to parse input at pos \d+: (?P<rest>.*)", re.DOTALL
+    _BEGINS + r"(?:error parsing tool call: raw='(?P<raw>.*)', err=|Failed to parse input at pos \d+: (?P<rest>.*)"
+    r"|\d+ validation errors? for list\[(?:function-wrap\[|FunctionDefinition\]).*Invalid JSON:)",
+    re.DOTALL,
 )
-"""The same by Ollama and by llama.cpp, both with status 500."""
+"""The same by Ollama and by llama.cpp, both with status 500; and by vLLM, of a call that it was told to ask for."""
+_NO_ROOM_LEFT = re.compile(rf"{_BEGINS}Could not finish the message because max_tokens or model output limit was")
+"""By OpenAI and Azure, with status 400: all the room went into the reasoning."""
+
+
+class Unserved(NamedTuple):
+    """An answer that an endpoint did not serve: its error tells how it ended, and perhaps what was written."""
+
+    reason: str
+    written: str
 
 
 def reason_of(choice: Mapping[str, Any]) -> str | None:
@@ -67,9 +82,12 @@ def reason_of(choice: Mapping[str, Any]) -> str | None:
     >>> reason_of({"finish_reason": "function_call_filter: MALFORMED_FUNCTION_CALL"})
     'malformed_call'
 
-    Gateways translate the provider's own word, and some keep it beside theirs: then it counts.
+    Gateways translate the provider's own word, and some keep it beside theirs: then it counts, unless it only says that
+    the answer ended, and theirs says more.
     >>> reason_of({"finish_reason": "content_filter", "native_finish_reason": "refusal"})
     'refusal'
+    >>> reason_of({"finish_reason": "length", "native_finish_reason": "completed"})
+    'length'
     """
     if choice.get("error"):
         return "error"
@@ -77,7 +95,9 @@ def reason_of(choice: Mapping[str, Any]) -> str | None:
     kept = beside.get("native_finish_reason") if isinstance(beside, Mapping) else None
     native = choice.get("native_finish_reason") or kept
     told = choice.get("finish_reason")
-    return _known(native) or _known(told) or (told if isinstance(told, str) and told else None)
+    known = [reason for word in (native, told) if (reason := _known(word)) is not None]
+    said = next((reason for reason in known if reason != "stop"), "stop" if known else None)
+    return said or (told if isinstance(told, str) and told else None)
 
 
 def ending_of(reason: str | None, message: Message) -> Ending:
@@ -87,13 +107,21 @@ def ending_of(reason: str | None, message: Message) -> Ending:
     return "answered" if message.content or message.tool_calls or message.function_call else "empty"
 
 
-def written_unread(error: Mapping[str, Any], message: str) -> str | None:
-    """What the model wrote, where an error says that the endpoint could not read it; None for any other error."""
+def is_about_the_answer(reason: str | None) -> bool:
+    """Whether a reason alone says what became of an answer, so that there may be no message beside it."""
+    return reason in _ENDINGS
+
+
+def unserved_answer(error: Mapping[str, Any], message: str) -> Unserved | None:
+    """The answer of the model, where an error is about that and nothing else; None for any other error."""
     if error.get("code") in _UNREAD_CALLS:
-        written = error.get("failed_generation")
-        return written if isinstance(written, str) else "" if written is None else orjson.dumps(written).decode()
+        told = error.get("failed_generation")
+        written = told if isinstance(told, str) else "" if told is None else orjson.dumps(told).decode()
+        return Unserved("malformed_call", written)
+    if _NO_ROOM_LEFT.search(message):
+        return Unserved("length", "")
     found = _UNREAD_CALL.search(message)
-    return None if found is None else found["raw"] or found["rest"] or ""
+    return None if found is None else Unserved("malformed_call", found["raw"] or found["rest"] or "")
 
 
 def _known(word: object) -> str | None:

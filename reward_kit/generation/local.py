@@ -34,9 +34,9 @@ from reward_kit.errors import (
     MissingExtraError,
     ProviderError,
 )
-from reward_kit.generation.endings import written_unread
+from reward_kit.generation.endings import unserved_answer
 from reward_kit.generation.gguf import find_weights, shows_tools
-from reward_kit.generation.wire import derived_seed, read_completions, settings_of, unread_call
+from reward_kit.generation.wire import derived_seed, read_completions, settings_of, unserved
 from reward_kit.models import Completion, Failure, Message
 
 __all__ = ["LocalModelClient", "bundled_weights"]
@@ -265,10 +265,10 @@ def _sampled_digest(path: Path) -> str:
 
 def _unread(error: dict[str, Any], latency_ms: float) -> Completion:
     """What the model wrote, where llama.cpp could not read it as a call; any other error is raised."""
-    written = written_unread(error, str(error.get("message", "")))
-    if written is None:
+    answer = unserved_answer(error, str(error.get("message", "")))
+    if answer is None:
         raise _refusal(error)
-    return unread_call(written, latency_ms)
+    return unserved(answer, latency_ms)
 
 
 def _refusal(error: dict[str, Any]) -> GenerationError:

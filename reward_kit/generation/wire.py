@@ -21,7 +21,7 @@ from reward_kit.errors import (
     ProviderError,
     UnreadableReplyError,
 )
-from reward_kit.generation.endings import reason_of
+from reward_kit.generation.endings import Unserved, is_about_the_answer, reason_of
 from reward_kit.generation.usage import usage_of
 from reward_kit.models import (
     ChatCompletionMessageToolCall,
@@ -50,7 +50,7 @@ __all__ = [
     "readable",
     "settings_of",
     "speaker",
-    "unread_call",
+    "unserved",
     "without_sent_back",
 ]
 
@@ -190,10 +190,10 @@ def _answers_or_why_none(outcomes: list[Completion | GenerationError]) -> list[C
     ]
 
 
-def unread_call(written: str, latency_ms: float) -> Completion:
-    """The answer of a model that wrote a call which its endpoint could not read: what it wrote, as far as is told."""
-    message = text_message("assistant", written)
-    return Completion(message=message, finish_reason="malformed_call", latency_ms=latency_ms)
+def unserved(answer: Unserved, latency_ms: float) -> Completion:
+    """The answer of a model that its endpoint did not serve: what was written, as far as is told."""
+    message = text_message("assistant", answer.written)
+    return Completion(message=message, finish_reason=answer.reason, latency_ms=latency_ms)
 
 
 def holding_key(completion: Completion, what: str) -> KeyInAnswerError | None:
@@ -232,9 +232,11 @@ def _tokens(choice: dict[str, Any], reply: dict[str, Any]) -> Tokens | None:
 def _answer_of(choice: Any, by: str | None) -> tuple[Message, str | None]:
     """The message of a choice, and why it ended. A choice that is no answer is an error, by the table of endings."""
     raw = choice.get("message") if isinstance(choice, dict) else None
+    reason = ended_by(choice) if isinstance(choice, dict) else None
+    if raw is None and is_about_the_answer(reason):
+        raw = {}  # nothing was written before that
     if not isinstance(raw, dict):
         raise UnreadableReplyError(_unreadable("a choice of the reply has no message"))
-    reason = ended_by(choice)
     content = raw.get("content")
     if (
         isinstance(content, str)
@@ -281,9 +283,15 @@ def _reason_by_content(raw: dict[str, Any], message: Message, reason: str | None
 
 
 def _refusal_in(raw: dict[str, Any]) -> str | None:
-    """What a model said that declined, apart from its content: OpenAI's way, and where litellm puts it."""
-    beside = raw.get("provider_specific_fields")
-    return _text_or_none(raw.get("refusal") or (beside.get("refusal") if isinstance(beside, dict) else None))
+    """What a model said that declined, apart from its text: OpenAI's ways, and where litellm puts it."""
+    beside, content = raw.get("provider_specific_fields"), raw.get("content")
+    said = [raw.get("refusal"), beside.get("refusal") if isinstance(beside, dict) else None]
+    said += [part.get("refusal") for part in content if _declines(part)] if isinstance(content, list) else []
+    return next(filter(None, map(_text_or_none, said)), None)
+
+
+def _declines(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "refusal"
 
 
 def _unreadable(what: str) -> str:
@@ -293,12 +301,16 @@ def _unreadable(what: str) -> str:
 
 
 def _shown_word(choice: dict[str, Any]) -> str:
-    return _start_of(mask(str(choice.get("native_finish_reason") or choice.get("finish_reason"))))
+    words = [choice.get("native_finish_reason"), choice.get("finish_reason")]
+    shown = next((word for word in words if reason_of({"finish_reason": word}) == "content_filter"), words[-1])
+    return _start_of(mask(str(shown)))
 
 
 def _rare_message(raw: dict[str, Any], content: Any) -> Message:
     calls, function = _tool_calls(raw.get("tool_calls")), raw.get("function_call")
-    if not content and not (calls or function):
+    if not (calls or function) and (
+        content in (None, "") or (isinstance(content, list) and all(map(_declines, content)))
+    ):
         content = _refusal_in(raw) or ""  # it said nothing, or declined: an answer like any other
     return Message(
         role="assistant",

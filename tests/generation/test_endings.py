@@ -38,12 +38,20 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments":
 BROKEN = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": '}}
 NAMELESS = {"id": "c1", "type": "function", "function": {"name": None, "arguments": "{}"}}
 FILTERED_400 = (400, {"error": {"message": "The response was filtered", "code": "content_filter", "param": "prompt"}})
+DECLINED = {"type": "refusal", "refusal": "I will not."}
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
 UNREAD = '<function=add{"a": 1}</function>'
 
 
-def choice(content: Any, reason: Any = "stop", **message: Any) -> Event:
+def choice(content: Any, reason: Any = "stop", native: str | None = None, **message: Any) -> Event:
     said = {"role": "assistant", "content": content, **message}
-    return 200, {"choices": [{"message": said, "finish_reason": reason}], "usage": {"prompt_tokens": 3}}
+    told = {"message": said, "finish_reason": reason} | ({} if native is None else {"native_finish_reason": native})
+    return 200, {"choices": [told], "usage": {"prompt_tokens": 3}}
+
+
+def alone(reason: Any) -> Event:
+    """A choice that has a reason to end, and nothing else."""
+    return 200, {"choices": [{"index": 0, "finish_reason": reason}], "usage": {"prompt_tokens": 3, "total_tokens": 9}}
 
 
 def blocks(stop: str, *content: Any) -> Event:
@@ -61,17 +69,25 @@ CHAT: Mapping[Ending, list[Event]] = {
     ],
     "cut off": [
         choice("ye", "length"), choice("", "length"), choice(None, "length"), choice(None, "MAX_TOKENS"),
+        alone("length"), alone("MAX_TOKENS"), choice("ye", "stop", native="MAX_TOKENS"), choice("ye", "ERROR_LIMIT"),
+        choice("ye", "length", native="completed"), choice([THOUGHT], "length"),
+        (400, {"error": {"message": "Could not finish the message because max_tokens or model output limit was "
+               "reached. Please try again with higher max_tokens.", "type": "invalid_request_error"}}),
         choice(None, "length", reasoning_content="hm"), choice("ye", "model_length"),
     ],
     "refused": [
         choice(None, "stop", refusal="I will not."), choice("", "stop", refusal="I will not."),
-        choice("No.", "refusal"),
+        choice("No.", "refusal"), choice([DECLINED]), choice([text("Well."), DECLINED]), choice([DECLINED], None),
+        alone("refusal"),
         (200, {"choices": [{"message": {}, "finish_reason": "content_filter", "native_finish_reason": "refusal"}]}),
     ],
     "malformed call": [
         choice(None, "MALFORMED_FUNCTION_CALL"), choice("add(", "malformed_function_call"),
         choice(None, "function_call_filter: MALFORMED_FUNCTION_CALL"),
-        choice(None, "tool_calls", tool_calls=[NAMELESS]),
+        choice(None, "tool_calls", tool_calls=[NAMELESS]), alone("MALFORMED_FUNCTION_CALL"),
+        choice(None, "malformed_tool_use"), choice("{", "malformed_model_output"),
+        (400, {"error": {"message": "1 validation error for list[FunctionDefinition]\n  Invalid JSON: expected value",
+               "type": "BadRequestError", "code": 400}}),
         (400, {"error": {"message": "Failed to call a function.", "code": "tool_use_failed", "type":
                "invalid_request_error", "failed_generation": UNREAD}}),
         (400, {"error": {"message": "tool call validation failed", "code": "tool_use_failed"}}),
@@ -86,13 +102,17 @@ CHAT: Mapping[Ending, list[Event]] = {
         (200, {"choices": [{"message": {}, "finish_reason": "stop"}]}),
     ],
     "filtered": [
-        choice(None, "content_filter"), choice("", "content_filter"), choice("half an ans", "content_filter"),
-        choice(None, "SAFETY"), choice(None, "content_filter: PROHIBITED_CONTENT"), choice(None, "sensitive"),
+        choice(None, "content_filter"), alone("content_filter"), alone("SAFETY"),
+        choice("ye", "content_filter", native="end_turn"), choice("", "content_filter"),
+        choice("half an ans", "content_filter"), choice(None, "SAFETY"),
+        choice(None, "content_filter: PROHIBITED_CONTENT"), choice(None, "sensitive"),
         FILTERED_400, (403, {"code": "permission", "error": "Content violates usage guidelines."}),
     ],
     "unreadable": [
         (200, {"choices": []}), (200, {}), (200, {"choices": [{"finish_reason": "stop"}]}), (200, {"choices": ["yes"]}),
-        choice(7), choice({"text": "yes"}), choice(None, "tool_calls", tool_calls="add"), choice(None, tool_calls=[7]),
+        alone("stop"), alone(None), alone("tool_calls"), (200, {"choices": [None]}), choice(0), choice(False),
+        choice({}), choice(7), choice({"text": "yes"}),
+        choice(None, "tool_calls", tool_calls="add"), choice(None, tool_calls=[7]),
         choice("yes", tool_calls=[{"function": "add"}]), (200, {"choices": {"0": "yes"}}),
     ],
     "broken off": [
@@ -250,6 +270,40 @@ async def test_through_litellm(ending: Ending, event: Event, monkeypatch: pytest
     assert package.asked == (1 + RETRIES if ending == "broken off" else 1)
 
 
+@pytest.mark.parametrize("before", ["litellm.BadRequestError: OpenAIException - ",
+                                    "litellm.BadRequestError: AzureException BadRequestError - "])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [
+        ("cut off", "Could not finish the message because max_tokens or model output limit was reached."),
+        ("malformed call", "2 validation errors for list[function-wrap[f()]]\n  Invalid JSON: expected value"),
+        ("malformed call", f"Failed to parse input at pos 4: {UNREAD}"),
+    ],
+)  # fmt: skip
+async def test_an_answer_is_told_by_words_alone(
+    before: str, ending: Ending, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def complain(**given: Any) -> Any:
+        error = Exception(before + words)
+        error.status_code = 400  # type: ignore[attr-defined]
+        raise error
+
+    package = FromLiteLLM(400, {})
+    monkeypatch.setattr(package, "acompletion", complain)
+    monkeypatch.setitem(sys.modules, "litellm", package)
+    assert verdict(await ask(LiteLLMClient("openai/m", timing=FakeTime().timing()))) == ending
+
+
+@pytest.mark.parametrize("event", [event for event in (*CHAT["malformed call"], *CHAT["cut off"]) if event[0] != 200])
+async def test_an_error_that_repeats_a_prompt_is_no_answer(event: Event) -> None:
+    told = event[1]["error"]
+    words = told if isinstance(told, str) else told["message"]
+    body = {"error": {"message": f"Invalid value: 'They wrote {words}'", "type": "invalid_request_error"}}
+    client: Any = OpenAICompatibleClient("m", api_base="http://h/v1")
+    client._transport = Answers(400, body)
+    assert verdict(await ask(client)) == "BadRequestError False"
+
+
 REFUSED_THERE = choice(None, "stop", provider_specific_fields={"refusal": "I will not."})
 
 
@@ -298,7 +352,7 @@ async def test_the_mock(ending: Ending, said: dict[str, Any], tmp_path: Path) ->
 
 
 async def test_what_the_model_wrote_is_what_is_judged() -> None:
-    for event in CHAT["malformed call"][4:]:
+    for event in [event for event in CHAT["malformed call"] if event[0] != 200]:
         client: Any = OpenAICompatibleClient("m", api_base="http://h/v1")
         client._transport = Answers(*event)
         outcome = await ask(client)

@@ -256,9 +256,22 @@ REFUSALS = {
     "status_503": Kind(complaining(503, headers=SOON), once=True),
     "status_529": Kind(complaining(529, headers=SOON), once=True),
 }
+UNSERVED = {
+    "no_room_left": Kind(
+        giving(lambda used: {"error": {"message": "Could not finish the message because max_tokens or model output "
+                                       "limit was reached."}}, status=400), is_told=False
+    ),
+    "call_unread": Kind(
+        giving(lambda used: {"error": {"message": "no", "code": "tool_use_failed", "failed_generation": "<f"}},
+               status=400), is_told=False
+    ),
+    "cut_off_alone": Kind(giving(lambda used: {"choices": [{"finish_reason": "length"}], "usage": used.told()})),
+    "filtered_alone": Kind(giving(lambda used: {"choices": [{"finish_reason": "SAFETY"}], "usage": used.told()})),
+}  # fmt: skip
+"""Answers, and one that was withheld, which are told of in an error or by a reason alone."""
 PASSING = {f"{name}_once": Kind(kind.make, kind.is_told, once=True) for name, kind in FAULTS.items()}
 
-KINDS: dict[str, Kind] = {**ANSWERS, **FAULTS, **REFUSALS, **PASSING}
+KINDS: dict[str, Kind] = {**ANSWERS, **FAULTS, **REFUSALS, **UNSERVED, **PASSING}
 EXACT = [name for name, kind in KINDS.items() if kind.is_told]
 LIMITLESS = [name for name, kind in KINDS.items() if not kind.is_bounded]
 ALWAYS = [name for name, kind in KINDS.items() if not kind.once]

@@ -22,7 +22,7 @@ from reward_kit.generation.batch.provider import BatchLimits, LineShape
 from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.generation.http.refusals import SentRequest, error_in_answer, is_unread, read_complaint, refusal
 from reward_kit.generation.usage import usage_of
-from reward_kit.generation.wire import Prompt, encode, read_completions, read_json, unread_call
+from reward_kit.generation.wire import Prompt, encode, read_completions, read_json, unserved
 from reward_kit.models import Completion, Usage
 from reward_kit.redaction import echoes
 
@@ -205,8 +205,8 @@ class AnswerLines:
     def _unserved(self, status: int, body: bytes) -> Completion:
         """What the model wrote, where that is what the endpoint could not serve; else the error is raised."""
         complaint = read_complaint(body)
-        if complaint.written is not None:
-            return unread_call(complaint.written, 0.0)
+        if complaint.answer is not None:
+            return unserved(complaint.answer, 0.0)
         found = refusal(status, {}, complaint, self._sent)
         if isinstance(found, RateLimitError):  # its advice is for those who send requests themselves
             found = ProviderError(

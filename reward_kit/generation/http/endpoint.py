@@ -38,7 +38,7 @@ from reward_kit.generation.wire import (
     names_sent_back,
     read_json,
     speaker,
-    unread_call,
+    unserved,
 )
 from reward_kit.http.limits import RequestLimits
 from reward_kit.http.retry import Timing, with_retries
@@ -338,10 +338,11 @@ class EndpointClient(ABC):
                 return self._completions(answer, most, latency_ms)
             status = hidden
         complaint = read_complaint(reply.data)
-        if complaint.written is not None:
-            return [unread_call(complaint.written, latency_ms)]
-        asked = {*body, *names_sent_back(body.get("messages", ()))}
-        raise refusal(status, reply.headers, complaint, SentRequest(self._shown, self.model, asked, self._has_key))
+        if complaint.answer is not None:
+            return [unserved(complaint.answer, latency_ms)]
+        names = {*body, *names_sent_back(body.get("messages", ()))}
+        asked = SentRequest(self._shown, self.model, names, self._has_key, encode(body).decode(errors="replace"))
+        raise refusal(status, reply.headers, complaint, asked)
 
     def _note_loss(
         self, tries: _Tries, error: GenerationError, reply: Reply | None, prompt: Prompt, draws: int

@@ -3,22 +3,25 @@
 
 401, 403, a wrong key as 400       AuthError            the run stops
 402, 412, no credit, a limit of    EndpointError        the run stops
-  spending, a suspended account
+  spending, an account or a place
+  that is not served
 407                                AuthError            the run stops: it is the proxy that wants a login
-404, 405, 410, a redirect          EndpointError        the run stops
+404, 405, 410, a redirect, 400     EndpointError        the run stops
+  about the model
 429, 498                           RateLimitError       waited for: the whole client slows down
 503, 529 with Retry-After          ProviderError        waited for: the whole client slows down
 201, 202, 204, 206 …               ProviderError        tried again: it is no whole answer
 408, 409, 425, other 5xx           ProviderError        tried again
 a call that the endpoint could     (no error)           what the model wrote is its answer
-  not read
+  not read, room that ran out
 400, 403 … about the content       FilteredError        this prompt fails
 400, 413 … about the length        ContextLengthError   this prompt fails
 400 … about `n`                    ChoicesRefused       asked again, fewer at a time
 400 … about a parameter            ParameterRefused     asked again without it
 other 4xx                          BadRequestError      this prompt fails
 
-Which words mean what is held to replies of each provider in `tests/generation/http/refused_replies.py`.
+What an error repeats of the request means nothing. Which words mean what is held to replies of each provider in
+`tests/generation/http/refused_replies.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from reward_kit.errors import (
     RateLimitError,
     RewardKitError,
 )
-from reward_kit.generation.endings import written_unread
+from reward_kit.generation.endings import Unserved, unserved_answer
 from reward_kit.generation.wire import PROTECTED_FIELDS, readable
 from reward_kit.http.retry import retry_after
 from reward_kit.redaction import mask
@@ -63,13 +66,17 @@ _CONTEXT = re.compile(
     r"context[ _-]?(length|window|size|limit)|maximum context|too many (input )?tokens|(prompt|input) is too long"
     r"|exceeds? the (model'?s )?(maximum|max) (number of )?(context|sequence|input|prompt|tokens)"
     r"|longer than the (maximum model length|model'?s)|maximum prompt length|tokens? \+ .{0,40} must be <="
-    r"|reduce the length of the messages|max_tokens must be at least 1, got -",
+    r"|reduce the length of the messages|max_tokens must be at least 1, got -|string_above_max_length"
+    r"|tokens exceed the (\w+ )?limit",
     re.IGNORECASE,
 )
 _TOO_LARGE = re.compile(r"request too large|required for long context", re.IGNORECASE)
 """Of a 429: the request alone is more than the limit, so that waiting does not help."""
 _NO_SUCH_MODEL = re.compile(
-    r"model\b.{0,80}\b(not found|does not exist|not exist|is not available)|not a valid model",
+    r"model\b.{0,80}\b(not found|does not exist|not exist|is not available)|not a valid model|invalid[ _]model\b"
+    r"|model_(not_\w+|decommissioned|deprecated|terms_required)|non-serverless model|no models? (is )?loaded"
+    r"|model\b.{0,80}\b(has been (decommissioned|deprecated|retired)|not supported by any provider)"
+    r"|does not work with the specified model",
     re.IGNORECASE | re.DOTALL,
 )
 _WRONG_KEY = re.compile(
@@ -78,20 +85,34 @@ _WRONG_KEY = re.compile(
     re.IGNORECASE,
 )
 _NO_CREDIT = re.compile(
-    r"insufficient[_ ](quota|balance|credit|funds)|exceeded_current_quota_error|billing_(hard_limit|not_active)"
-    r"|spend_limit|account\b.{0,80}\bsuspended|arrear",
+    r"insufficient[_ ](quota|balance|credit|funds)|(balance|credits?) (is|are) (insufficient|depleted|exhausted)"
+    r"|not[_ ]enough[_ ](balance|credits?)|exceeded_current_quota_error|billing_(hard_limit|not_active)"
+    r"|spend_limit|spend(ing)? cap|account\b.{0,80}\bsuspended|arrear",
     re.IGNORECASE | re.DOTALL,
 )
+_NOT_SERVED = re.compile(
+    r"\b(account|organi[sz]ation|project|team|workspace|consumer)\b[^.]{0,40}\b(is|was|has been|have been) "
+    r"(\w+ )?(disabled|restricted|suspended|deactivated|terminated|banned|blocked|flagged)\b|organization_restricted"
+    r"|(location|country|region|territory)\b[^.]{0,20} not (supported|available)"
+    r"|not (supported|available) in your (country|region|location)",
+    re.IGNORECASE,
+)
+"""It is not this prompt that is not wanted, but who asks, or from where."""
 _MAYBE_NO_CREDIT = re.compile(
     r"exceeded your current quota|out of credit|credit balance is too low|(all|more|no) (available )?credits?\b"
-    r"|credit limit|(spending|spend|usage|budget|billing) limits?\b",
+    r"|any credits\b|credit limit|(spending|spend|usage|budget|billing) limits?\b",
     re.IGNORECASE,
 )
 """Said of an empty account, and by some of any limit: Google then says after which time to come back."""
+_BY_TIME = re.compile(
+    r"per[ _-]?(second|minute|hour|day)|(this|current) (second|minute|hour)\b|\b[rt]p[smd]\b|rate[_ ]limit",
+    re.IGNORECASE,
+)
+"""A limit that the clock alone lifts."""
 _FILTERED = re.compile(
     r"moderation|flagged|content[ _](policy|filter|management)|ResponsibleAIPolicyViolation|content exists risk"
     r"|violates? (our |the )?(usage|content|safety) (guidelines|policy|policies)|data_?inspection_?failed"
-    r"|blocked by content|considered high risk",
+    r"|blocked by content|considered high risk|(unsafe|sensitive|inappropriate|harmful) content\b",
     re.IGNORECASE,
 )
 _WAIT = re.compile(
@@ -147,8 +168,8 @@ class Complaint(NamedTuple):
     param: str | None
     wait: float | None = None
     """Seconds after which to come back, where it says so."""
-    written: str | None = None
-    """What the model wrote and the endpoint could not read, where that is the complaint."""
+    answer: Unserved | None = None
+    """The answer that the endpoint could not serve, where that is the complaint."""
 
 
 def read_complaint(data: bytes) -> Complaint:
@@ -166,18 +187,19 @@ def read_complaint(data: bytes) -> Complaint:
         code = body.get("code") if isinstance(body, dict) else None  # xAI's way
         code = code if isinstance(code, str) else ""
         return Complaint(
-            _shortened(message), f"{message} {code}", code, None, _wait_in(message), written_unread({}, message)
+            _shortened(message), f"{message} {code}", code, None, _wait_in(message), unserved_answer({}, message)
         )
     said = error.get("message") or error.get("detail") or error.get("error") or text
     message = said if isinstance(said, str) else orjson.dumps(said).decode()
     code = error.get("code") or error.get("type") or ""
     param, details = error.get("param"), _details(error)
     marks = [code, error.get("type"), error.get("status"), *(detail.get("reason") for detail in details)]
+    marks += [limit for detail in details for limit in _limits_in(detail)]
     delay = next((_wait_in(f"retry in {detail['retryDelay']}") for detail in details if "retryDelay" in detail), None)
     complaint = Complaint(
         _shortened(message), " ".join(dict.fromkeys([message, *(str(mark) for mark in marks if mark)])), str(code),
         param if isinstance(param, str) else _located(said), _wait_in(message) if delay is None else delay,
-        written_unread(error, message),
+        unserved_answer(error, message),
     )  # fmt: skip
     return _with_what_is_behind(complaint, error.get("metadata"))
 
@@ -186,6 +208,13 @@ def _details(error: dict[str, Any]) -> list[dict[str, Any]]:
     """Google's further words: `RetryInfo`, `ErrorInfo` …"""
     details = error.get("details")
     return [detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else []
+
+
+def _limits_in(detail: dict[str, Any]) -> list[str]:
+    """Google's names of the limits that were met; they say of which time each is."""
+    found = detail.get("violations")
+    limits = [each.get("quotaId") for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return [limit for limit in limits if isinstance(limit, str)]
 
 
 def _wait_in(text: str) -> float | None:
@@ -219,7 +248,7 @@ def _with_what_is_behind(complaint: Complaint, metadata: Any) -> Complaint:
     words, text = f"{complaint.words}: {behind.words}", f"{complaint.text} {behind.text}"
     return Complaint(
         _shortened(words), text, behind.code or complaint.code, complaint.param or behind.param,
-        behind.wait if complaint.wait is None else complaint.wait, behind.written,
+        behind.wait if complaint.wait is None else complaint.wait, behind.answer or complaint.answer,
     )  # fmt: skip
 
 
@@ -236,6 +265,8 @@ class SentRequest(NamedTuple):
     model: str
     parameters: Collection[str]
     has_key: bool = True
+    body: str = ""
+    """What was asked: what an error repeats of it is not said by the endpoint."""
 
 
 def refusal(status: int, headers: Mapping[str, str], complaint: Complaint, request: SentRequest) -> RewardKitError:
@@ -243,18 +274,19 @@ def refusal(status: int, headers: Mapping[str, str], complaint: Complaint, reque
     what = f"{request.endpoint} answered {status}: {complaint.words}"
     wait = retry_after(headers)
     wait = complaint.wait if wait is None else wait
-    if status in {400, 403, 422} and _FILTERED.search(complaint.text) and not _WRONG_KEY.search(complaint.text):
+    said = _Words(complaint.text, request.body)
+    if status in {400, 403, 422} and said.tell(_FILTERED) and not said.tell(_WRONG_KEY, _NOT_SERVED, _NO_SUCH_MODEL):
         return FilteredError(f"{what}. The provider's filter does not take this prompt: change it, or the filter.")
-    stops = _stopping(status, headers, complaint, request, what)
+    stops = _stopping(status, wait, said, complaint, request, headers, what)
     if stops is not None:
         return stops
-    if status in _TOO_MANY and not _TOO_LARGE.search(complaint.text):
+    if status in _TOO_MANY and not said.tell(_TOO_LARGE):
         return RateLimitError(f"{what}. {_SLOWER}", retry_after=wait)
     if status < 300:
         return ProviderError(f"{what}. The answer is not complete. Check `generation.api_base`, or try again later.")
     if status >= 500 or status in {408, 409, 425}:
         return ProviderError(f"{what}. Try again later.", retry_after=wait, overloaded=status in _OVERLOADED)
-    return _of_this_request(status, complaint, request, what)
+    return _of_this_request(status, said, complaint, request, what)
 
 
 _SLOWER = (
@@ -263,17 +295,35 @@ _SLOWER = (
 )
 
 
+class _Words:
+    """What an endpoint says in words of its own: what it repeats of the request means nothing."""
+
+    def __init__(self, text: str, asked: str) -> None:
+        self._text, self._asked = text.casefold(), asked.casefold()
+
+    def tell(self, *patterns: re.Pattern[str]) -> bool:
+        """Whether one of these is said."""
+        return any(not self._is_repeated(found) for pattern in patterns for found in pattern.finditer(self._text))
+
+    def _is_repeated(self, found: re.Match[str]) -> bool:
+        """Whether it stands in the request, too, with a little of what is before or after it."""
+        start, end = found.span()
+        around = {self._text[max(0, start - _AROUND) : end], self._text[start : end + _AROUND]} - {found[0]}
+        return any(each in self._asked for each in around)
+
+
+_AROUND = 8
+
+
 def _stopping(
-    status: int, headers: Mapping[str, str], complaint: Complaint, request: SentRequest, what: str
-) -> RewardKitError | None:
+    status: int, wait: float | None, said: _Words, complaint: Complaint, request: SentRequest,
+    headers: Mapping[str, str], what: str,
+) -> RewardKitError | None:  # fmt: skip
     """The error that ends the run, where no request can succeed before a person mends something."""
-    if _is_about_money(status, headers, complaint):
-        return EndpointError(
-            f"{what}. The account is out of credit, suspended, or at a limit of spending: mend that at the provider, "
-            "then run again to go on."
-        )
+    if (account := _about_the_account(status, wait, said)) is not None:
+        return EndpointError(f"{what}. {account}: mend that at the provider, then run again to go on.")
     forbidden = status == 403 and not _is_about_logprobs(complaint, request)
-    if status == 401 or forbidden or (status == 400 and _WRONG_KEY.search(complaint.text)):
+    if status == 401 or forbidden or (status == 400 and said.tell(_WRONG_KEY)):
         return _about_the_key(what, request)
     if status == 407:
         return AuthError(
@@ -284,20 +334,20 @@ def _stopping(
         return EndpointError(
             f"{request.endpoint} redirects to {mask(where)!r}. Set `generation.api_base` to the address meant."
         )
-    if status in {404, 405, 410} or (status == 400 and _NO_SUCH_MODEL.search(complaint.text)):
+    if status in {404, 405, 410} or (status == 400 and said.tell(_NO_SUCH_MODEL)):
         return EndpointError(f"{what}. Check `generation.model_name` ({request.model!r}) and `generation.api_base`.")
     return None
 
 
-def _is_about_money(status: int, headers: Mapping[str, str], complaint: Complaint) -> bool:
-    if status in {402, 412}:
-        return True
-    if status not in {400, 403, 429}:
-        return False
-    if _NO_CREDIT.search(complaint.text):
-        return True
-    passes = status == 429 and (complaint.wait is not None or retry_after(headers) is not None)
-    return not passes and _MAYBE_NO_CREDIT.search(complaint.text) is not None
+def _about_the_account(status: int, wait: float | None, said: _Words) -> str | None:
+    """What is wrong with who asks; None where it is something else."""
+    if status in {400, 403} and said.tell(_NOT_SERVED):
+        return "The provider does not serve this account, or not from here"
+    passes = status == 429 and (wait is not None or said.tell(_BY_TIME))
+    empty = said.tell(_NO_CREDIT) or (not passes and said.tell(_MAYBE_NO_CREDIT))
+    if status in {402, 412} or (status in {400, 403, 429} and empty):
+        return "The account is out of credit, suspended, or at a limit of spending"
+    return None
 
 
 def _about_the_key(what: str, request: SentRequest) -> AuthError:
@@ -311,8 +361,10 @@ def _about_the_key(what: str, request: SentRequest) -> AuthError:
     )
 
 
-def _of_this_request(status: int, complaint: Complaint, request: SentRequest, what: str) -> RewardKitError:
-    if status in {413, 429} or _CONTEXT.search(complaint.text):
+def _of_this_request(
+    status: int, said: _Words, complaint: Complaint, request: SentRequest, what: str
+) -> RewardKitError:
+    if status in {413, 429} or said.tell(_CONTEXT):
         return ContextLengthError(f"{what}. Shorten the prompt or lower `generation.max_tokens`.")
     choices = complaint.param == "n" or (complaint.param is None and _ABOUT_CHOICES.search(complaint.text))
     if "n" in request.parameters and choices:

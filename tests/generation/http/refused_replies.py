@@ -81,6 +81,28 @@ AZURE_FILTER = (
     "your prompt and retry."
 )
 
+NO_ROOM = (
+    "Could not finish the message because max_tokens or model output limit was reached. Please try again with higher "
+    "max_tokens."
+)
+DECOMMISSIONED = (
+    "The model `llama-3.3-70b-specdec` has been decommissioned and is no longer supported. Please refer to "
+    "https://console.groq.com/docs/deprecations for a recommendation on which model to use instead."
+)
+RESTRICTED = "Organization has been restricted. Please reach out to support if you believe this was in error."
+NOT_SERVERLESS = (
+    "Unable to access non-serverless model MiniMaxAI/MiniMax-M2.5. Please visit "
+    "https://api.together.ai/models/MiniMaxAI/MiniMax-M2.5 to create and start a new dedicated endpoint for the model."
+)
+DEPLETED = (
+    "Your prepayment credits are depleted. Please go to AI Studio at https://ai.studio/projects to manage your project "
+    "and billing."
+)
+NO_CALL = (
+    "1 validation error for list[function-wrap[__log_extra_fields__()]]\n  Invalid JSON: EOF while parsing an object "
+    "at line 1508 column 3 [type=json_invalid, input_value='[  \\t\\t\\n\\t\\t{\\n...\\n\\t\\t\\t', input_type=str]"
+)
+
 REPLIES = [
     # OpenAI
     Recorded(
@@ -140,7 +162,15 @@ REPLIES = [
         "length",
         "rahul2002m/ChatPDF#6, 2024-01-16",
     ),
+    Recorded("openai", 400, error(NO_ROOM, "invalid_request_error"), "answer", "spiceai/spiceai#7126, 2025-09-12"),
     # Anthropic
+    Recorded(
+        "anthropic",
+        400,
+        anthropic("invalid_request_error", "This organization has been disabled."),
+        "stop",
+        "anthropics/claude-code#19028, 2026-01-18",
+    ),
     Recorded(
         "anthropic",
         400,
@@ -487,7 +517,34 @@ REPLIES = [
         "wait",
         "lobehub/lobehub#3994, 2024-09-17",
     ),
+    # more of what no prompt can mend
+    Recorded(
+        "gemini",
+        400,
+        google(400, "User location is not supported for the API use.", "FAILED_PRECONDITION"),
+        "stop",
+        "google-gemini/gemini-cli#24641, 2026-04-03",
+    ),
+    Recorded("gemini", 429, google(429, DEPLETED, "RESOURCE_EXHAUSTED"), "stop", "dyad-sh/dyad#3626, 2026-06-10"),
+    Recorded(
+        "groq",
+        400,
+        error(DECOMMISSIONED, "invalid_request_error", "model_decommissioned"),
+        "stop",
+        "ItzCrazyKns/Vane#771, 2025-05-17",
+    ),
+    Recorded(
+        "groq",
+        400,
+        error(RESTRICTED, "invalid_request_error", "organization_restricted"),
+        "stop",
+        "songquanpeng/one-api#1764, 2024-08-24",
+    ),
+    Recorded("together", 400, error(NOT_SERVERLESS), "stop", "earendil-works/pi#5506, 2026-06-08"),
     # servers of one's own
+    Recorded(
+        "vllm", 400, error(NO_CALL, "BadRequestError", 400), "answer", "kubernetes-sigs/inference-perf#695, 2026-08-04"
+    ),
     Recorded(
         "vllm",
         400,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.errors import RateLimitError, RewardKitError
+from reward_kit.errors import AuthError, EndpointError, RateLimitError, RewardKitError
 from reward_kit.generation.http.refusals import SentRequest, error_in_answer, read_complaint, refusal
 from reward_kit.generation.presets import PRESETS
 from reward_kit.redaction import mask, remember
@@ -56,13 +56,77 @@ KINDS = {
 @pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: f"{reply.preset}-{reply.status}-{reply.consequence}")
 def test_what_providers_were_seen_to_say(reply: Recorded) -> None:
     complaint = read_complaint(orjson.dumps(reply.body))
-    assert (complaint.written is not None) == (reply.consequence == "answer")
+    assert (complaint.answer is not None) == (reply.consequence == "answer")
     assert complaint.wait == (None if reply.wait is None else pytest.approx(reply.wait))
     if reply.consequence != "answer":
         error = refusal(reply.status, reply.headers, complaint, SentRequest("http://h/v1", "m", BODY))
         assert type(error).__name__ == KINDS[reply.consequence], error
         if reply.consequence == "wait" and (reply.wait or reply.headers):
             assert isinstance(error, RateLimitError) and error.retry_after == (complaint.wait or 7.0)
+
+
+STOPPING = [reply for reply in REPLIES if reply.status in {400, 403} and reply.consequence in {"stop", "stop: key"}]
+
+
+@pytest.mark.parametrize("reply", STOPPING, ids=lambda reply: f"{reply.preset}-{reply.status}")
+@pytest.mark.parametrize("shape", ["{}", "Is it right to say: {}. Or not?", "Invalid: {}"])
+def test_what_an_error_repeats_of_the_request_stops_nothing(reply: Recorded, shape: str) -> None:
+    prompt = shape.format(_message_of(reply.body))
+    sent = {"model": "m", "messages": [{"role": "user", "content": f"They wrote to me: {prompt} What now?"}]}
+    asked = SentRequest("http://h/v1", "m", BODY, body=orjson.dumps(sent).decode())
+    for said in (
+        {"detail": [{"loc": ["body", "stop"], "msg": "must be a list", "input": sent}]},
+        {"error": {"message": f"Invalid value: {orjson.dumps(sent).decode()}", "type": "BadRequestError"}},
+    ):
+        error = refusal(400, {}, read_complaint(orjson.dumps(said)), asked)
+        assert type(error).__name__ == "BadRequestError", error
+    own = refusal(reply.status, {}, read_complaint(orjson.dumps(reply.body)), SentRequest("http://h/v1", "m", BODY))
+    assert isinstance(own, AuthError | EndpointError)
+
+
+def _message_of(body: Any) -> str:
+    first = body[0] if isinstance(body, list) else body
+    error = first.get("error", first)
+    return str(error["message"] if isinstance(error, dict) else error)
+
+
+MAY_PASS = [
+    "Rate limit exceeded: usage limit of 60 requests per minute", "You have used up your usage limit for this minute",
+    "Spending limit per hour reached", "Your budget limit of 5 per day",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", MAY_PASS)
+def test_a_limit_that_the_clock_lifts_is_waited_for(words: str) -> None:
+    assert isinstance(error_for(429, {"error": {"message": words}}), RateLimitError)
+    assert isinstance(
+        error_for(429, {"error": {"message": words.partition("limit")[0] + "limit"}}), RateLimitError
+    ) is ("Rate limit" in words)
+
+
+def test_a_limit_that_google_names_by_its_time_is_waited_for() -> None:
+    words = "You exceeded your current quota, please check your plan and billing details."
+    failed = {"@type": "type.googleapis.com/google.rpc.QuotaFailure"}
+    for limits, kind in (
+        ([{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel"}], RateLimitError),
+        ([{"quotaId": 7}, "x"], EndpointError), (None, EndpointError),
+    ):  # fmt: skip
+        body = [{"error": {"code": 429, "message": words, "details": [{**failed, "violations": limits}]}}]
+        assert isinstance(error_for(429, body), kind)
+
+
+WHO_ASKS = ["account", "organization", "project", "team", "workspace"]
+WHAT_BECAME_OF_IT = ["disabled", "restricted", "suspended", "deactivated", "terminated", "flagged", "blocked"]
+
+
+@pytest.mark.parametrize("who", WHO_ASKS)
+@pytest.mark.parametrize("what", WHAT_BECAME_OF_IT)
+@pytest.mark.parametrize("status", [400, 403])
+def test_who_is_not_served_is_no_fault_of_a_prompt(who: str, what: str, status: int) -> None:
+    for words in (f"This {who} has been {what}.", f"Your {who} (abc) was temporarily {what} for content policy"):
+        assert isinstance(error_for(status, {"error": {"message": words}}), EndpointError)
+    warned = f"Your prompt was flagged by moderation. Repeated attempts may lead to your {who} being {what}."
+    assert type(error_for(status, {"error": {"message": warned}})).__name__ == "FilteredError"
 
 
 def test_every_preset_has_its_replies_each_with_a_source_and_a_date() -> None:
