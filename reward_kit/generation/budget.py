@@ -100,6 +100,14 @@ class Budget:
         """The request is done, or was never answered."""
         self._on_their_way -= 1
         self._reserved = self._reserved - allowance if self._on_their_way else 0.0
+        self._tell_waiting()
+
+    def lower(self, allowance: float, to: float) -> None:
+        """A part of what was set apart is not needed any more: the request goes on with less."""
+        self._reserved -= allowance - to
+        self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
@@ -183,19 +191,18 @@ class BudgetedClient:
         await self._take_turn()
         try:
             purse = _Purse(self._budget, self._price, self._learned, most_usage(messages, tools, sampling, 1))
-            allowance = purse.allowance(len(draws))
-            await self._budget.reserve(allowance)
+            await purse.set_apart(len(draws))
             mine = PURSE.set(purse)
             try:
                 outcomes = await self._inner.generate(
                     messages, draws=draws, sampling=sampling, tools=tools, sample_id=sample_id
                 )
             except asyncio.CancelledError:
-                self._budget.spend(allowance, at_most=True)  # what was sent may be answered, and billed
+                self._budget.spend(purse.held, at_most=True)  # what was sent may be answered, and billed
                 raise
             finally:
                 PURSE.reset(mine)
-                self._budget.release(allowance)
+                self._budget.release(purse.held)
             return purse.settled(outcomes)
         finally:
             self._learned.anything = True
@@ -245,7 +252,15 @@ class _Purse:
     def __init__(self, budget: Budget, price: Price, learned: _Learned, most: Usage) -> None:
         """Each draw uses at most `most`, and what was `learned` beyond it."""
         self._budget, self._price, self._learned, self._each = budget, price, learned, most
-        self._lost = 0.0
+        self._lost = self._of_a_draw = 0.0
+        self.held = 0.0
+        """What is set apart now."""
+
+    async def set_apart(self, draws: int) -> None:
+        """Set apart what so many draws may cost, or refuse the call."""
+        self._of_a_draw = cost_of(self.most(1), self._price)
+        await self._budget.reserve(self._of_a_draw * draws)
+        self.held = self._of_a_draw * draws
 
     def most(self, draws: int) -> Usage:
         """What is set apart for so many draws."""
@@ -256,15 +271,17 @@ class _Purse:
             at_most=True,
         )
 
-    def allowance(self, draws: int) -> float:
-        """The money that is set apart for so many draws."""
-        return cost_of(self.most(1), self._price) * draws
-
     def lose(self, usage: Usage) -> None:
-        """Count what a reply used that is no answer."""
+        """Count at once what a reply used that is no answer, or not all of them."""
         cost = cost_of(usage, self._price)
         self._lost += cost
         self._budget.spend(cost, at_most=bool(usage.at_most))
+
+    def give_back(self, draws: int) -> None:
+        """Set nothing apart any more for so many draws: they came, and what they used is counted."""
+        less = max(0.0, self.held - self._of_a_draw * draws)
+        self._budget.lower(self.held, less)
+        self.held = less
 
     async def may_go_on(self) -> bool:
         """Whether there is money to ask again."""

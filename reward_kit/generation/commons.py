@@ -70,7 +70,11 @@ class Purse(Protocol):
         ...
 
     def lose(self, usage: Usage) -> None:
-        """Count what a reply used that is no answer."""
+        """Count at once what a reply used that is no answer, or not all of them."""
+        ...
+
+    def give_back(self, draws: int) -> None:
+        """Set nothing apart any more for so many draws: they came, and what they used is counted."""
         ...
 
     async def may_go_on(self) -> bool:

@@ -39,6 +39,7 @@ def rows(kinds: list[str], each: int = 1) -> list[dict[str, Any]]:
 
 def run(home: Path, api_base: str, kinds: list[str], each: int = 1, **settings: Any) -> RunResult:
     timing = {} if LATE.isdisjoint(kinds) else SHORT
+    home.mkdir(exist_ok=True)
     told = config(home, api_base, rows=rows(kinds, each), **{**SETTINGS, **timing, **settings})
     return EvaluationPipeline(told, keep_going=True).run()
 

@@ -192,6 +192,10 @@ class LeasedBudget(Budget):
         """The request is done, or was never answered."""
         self._mailbox.tell("release", allowance)
 
+    def lower(self, allowance: float, to: float) -> None:
+        """A part of what was set apart is not needed any more."""
+        self._mailbox.tell("lower", allowance, to)
+
     def spend(self, cost: float, *, at_most: bool = False) -> None:
         """Count money that was spent, or at most was."""
         if cost:

@@ -167,6 +167,13 @@ class Services:
             held.reserved.remove(allowance)
             self._budget.release(allowance)
 
+    def lower(self, held: Holdings, allowance: float, to: float) -> None:
+        """A part of what was set apart is not needed any more."""
+        if self._budget is not None:
+            held.reserved.remove(allowance)
+            held.reserved.append(to)
+            self._budget.lower(allowance, to)
+
     def spend(self, held: Holdings, cost: float, at_most: bool) -> None:
         """Count money that was spent, or at most was."""
         del held
@@ -328,5 +335,5 @@ _ASKED: dict[str, Any] = {
 }
 _TOLD: dict[str, Any] = {
     name: getattr(Services, name)
-    for name in ("store", "give_up", "release", "spend", "correct", "figures", "learned", "log", "opened")
+    for name in ("store", "give_up", "release", "lower", "spend", "correct", "figures", "learned", "log", "opened")
 }

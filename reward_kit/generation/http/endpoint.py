@@ -30,7 +30,7 @@ from reward_kit.generation.http.refusals import (
     refusal,
 )
 from reward_kit.generation.tokens import most_usage
-from reward_kit.generation.usage import counted, usage_of
+from reward_kit.generation.usage import counted, usage_of, used_by
 from reward_kit.generation.wire import (
     Prompt,
     encode,
@@ -256,13 +256,23 @@ class EndpointClient(ABC):
             return _after(tries, await self._fetch_together(prompt, draws, refused | {error.name}))
         except GenerationError as error:
             return _failures(error, draws, tries)
-        outcomes = _after(tries, completions)
-        missing = draws[len(completions) :]
-        if not missing:
-            return outcomes
+        more = await self._fetch_missing(prompt, draws, completions) if len(completions) < len(draws) else []
+        return [*_after(tries, completions), *more]
+
+    async def _fetch_missing(
+        self, prompt: Prompt, draws: Sequence[int], came: Sequence[Completion | Failure]
+    ) -> list[Completion | Failure]:
+        """The draws that did not come with the others, where there is money for them."""
+        missing = draws[len(came) :]
         if self._n_mode == "auto":
-            self._learn_most_choices(len(completions), f"{len(completions)} of {len(draws)} answers came back")
-        return [*outcomes, *await self._fetch(prompt, missing)]
+            self._learn_most_choices(len(came), f"{len(came)} of {len(draws)} answers came back")
+        if await _is_left_for_more(came):
+            return await self._fetch(prompt, missing)
+        error = GenerationError(
+            "This answer did not come with the others of its prompt, and was not asked for again: that could cost more "
+            "than is left of `max_cost`.", retryable=True
+        )  # fmt: skip
+        return [Failure.of(error, "generate")] * len(missing)
 
     def _learn_most_choices(self, most: int, why: str) -> None:
         if most < self._most_choices:
@@ -396,6 +406,17 @@ async def _afford_another(tries: _Tries) -> None:
         raise GenerationError(
             f"{tries.last} It was not asked again: that could cost more than is left of `max_cost`.", retryable=True
         )
+
+
+async def _is_left_for_more(came: Sequence[Completion | Failure]) -> bool:
+    """Whether there is money for the answers that did not come, once what came is counted."""
+    purse = PURSE.get()
+    if purse is None:
+        return True
+    for usage in (usage for each in came for usage in used_by(each)):
+        purse.lose(usage)
+    purse.give_back(len(came))
+    return await purse.may_go_on()
 
 
 def _first_answer(completions: Sequence[Completion | Failure]) -> tuple[int, Completion]:

@@ -151,7 +151,9 @@ async def test_money_is_never_spent_twice_whoever_dies(seed: int) -> None:
             return False
         paid += 0.9  # as soon as it is sent, whether or not anybody hears of it
         await asyncio.sleep(rng.random() / 100)
-        purse.release(1.0)
+        purse.lower(1.0, 0.9)
+        await asyncio.sleep(rng.random() / 100)
+        purse.release(0.9)
         purse.spend(0.9)
         return True
 
