@@ -170,11 +170,15 @@ OF_BATCHES = 0.5
 """Of the price of answers online."""
 
 
+@pytest.mark.parametrize("attempts", [1, 3])
 @pytest.mark.parametrize("max_cost", [None, 1.0])
-def test_batches_tell_their_bill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_cost: float | None) -> None:
+def test_batches_tell_their_bill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_cost: float | None, attempts: int
+) -> None:
     monkeypatch.setenv("BATCH_KEY", batches.KEY)
     biller = Biller()
-    in_a_line = [name for name in ALWAYS if name not in LIMITLESS and is_a_reply_of_json(name)]
+    of_these = ALWAYS if attempts == 1 else [*KINDS]
+    in_a_line = [name for name in of_these if name not in LIMITLESS and is_a_reply_of_json(name)]
 
     def reply(body: dict[str, Any]) -> Any:
         said = biller(body, 0)
@@ -184,7 +188,8 @@ def test_batches_tell_their_bill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with batches.serving(batches.Provider(reply=reply)) as base:
         result = run(
             tmp_path, base, in_a_line, generation__transport="batch", generation__api_key_env="BATCH_KEY",
-            generation__batch={"poll_seconds": 0.01, "attempts": 1}, generation__model_name="m", max_cost=max_cost,
+            generation__batch={"poll_seconds": 0.01, "attempts": attempts}, generation__model_name="m",
+            max_cost=max_cost,
         )  # fmt: skip
     for line in lines(tmp_path / "run" / "rollouts.jsonl"):
         prompt = line["sample"]["messages"][-1]["content"]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from reward_kit.config_models import Price, Sampling
 from reward_kit.errors import BadRequestError, GenerationError, KeyInAnswerError, ProviderError, RewardKitError
@@ -21,7 +22,7 @@ from reward_kit.generation.budget import Budget
 from reward_kit.generation.cache.responses import RequestKeys, ResponseCache, draw_key
 from reward_kit.generation.prices import cost_of
 from reward_kit.generation.tokens import most_usage
-from reward_kit.generation.usage import counted
+from reward_kit.generation.usage import counted, used_by
 from reward_kit.generation.wire import Prompt
 from reward_kit.models import Completion, Failure, Message, Usage
 from reward_kit.utils.digest_map import DigestMap, digest64
@@ -37,7 +38,8 @@ class AnswerIndex:
     """Where the line of each custom id is, in one or more files.
 
     Lines come in any order. Of several lines with one id, the first that holds an answer counts, else the last: errors
-    of an earlier attempt are superseded by those of a later one.
+    of an earlier attempt are superseded by those of a later one. What they used was paid all the same: they are kept in
+    mind, too.
     """
 
     def __init__(self) -> None:
@@ -46,6 +48,8 @@ class AnswerIndex:
         self._places = DigestMap()
         self._files, self._offsets, self._lengths = array("I"), array("Q"), array("I")
         self._answered = bytearray()
+        self._superseded: dict[int, list[tuple[int, int, int]]] = {}
+        """Where the errors of earlier attempts are, by the number of the id."""
         self._open: dict[int, int] = {}
         self._block, self._block_file, self._block_start = b"", -1, 0
         """What was last read, and where it stands."""
@@ -78,6 +82,9 @@ class AnswerIndex:
             if self._answered[before]:
                 self.repeated += answered
                 return
+            if self._files[before] != file:  # else the provider wrote it twice
+                place = (self._files[before], self._offsets[before], self._lengths[before])
+                self._superseded.setdefault(before, []).append(place)
             self._files[before], self._offsets[before], self._lengths[before] = file, offset, length
             self._answered[before] = answered
             return
@@ -98,6 +105,11 @@ class AnswerIndex:
             return None
         found = self._read(self._files[place], self._offsets[place], self._lengths[place])
         return found if id_in(found) == name else None  # two ids may share a digest
+
+    def superseded(self, name: bytes) -> list[bytes]:
+        """The lines of earlier attempts at a custom id, each of which came to nothing."""
+        places = self._superseded.get(self._places.get(digest64(name)), ())
+        return [line for place in places if id_in(line := self._read(*place)) == name]
 
     def close(self) -> None:
         """Let go of the files."""
@@ -170,47 +182,50 @@ class FetchedAnswers:
         self, messages: Sequence[Message], draw: int, sampling: Sampling, tools: list[dict[str, Any]] | None,
         sample_id: str, request: bytes,
     ) -> Completion | Failure:  # fmt: skip
-        line = self._index.line(custom_id(sample_id, draw, request).encode())
+        name = custom_id(sample_id, draw, request).encode()
+        line = self._index.line(name)
+        most = partial(most_usage, messages, tools, sampling, 1)
         failure: GenerationError | None = None
-        spent: Usage | Literal[False] | None = None
+        spent = [used or most() for used in map(self._answers.used, self._index.superseded(name)) if used is not None]
         if line is not None:
             try:
                 completion = self._answers.read(line)
             except KeyInAnswerError as error:
-                return self._spent(
-                    Failure.of(error, "generate"), used_in(line) or most_usage(messages, tools, sampling, 1)
-                )
+                return self._spent(Failure.of(error, "generate"), [*spent, used_in(line) or most()])
             except GenerationError as error:
-                failure, spent = error, self._answers.used(line)
+                failure, used = error, self._answers.used(line)
+                spent += [] if used is None else [used or most()]
             except RewardKitError as error:  # a key or a quota, at the time: it may pass
                 failure = ProviderError(str(error))
             else:
                 if completion.usage is None or not completion.usage.completion_tokens:
-                    completion = counted(completion, most_usage(messages, tools, sampling, 1))
-                return self._taken(completion, draw, request)
+                    completion = counted(completion, most())
+                return self._taken(completion, spent, draw, request)
         if self._cache is not None and (known := self._cache.get(draw_key(request, draw))) is not None:
             return known
         if failure is None:
             prompt = Prompt([message.as_request() for message in messages], tools, sampling, sample_id)
             failure = self._why_not_asked(prompt, draw, request)
-        failed = Failure.of(failure, "generate")
-        if spent is None:
-            return failed
-        return self._spent(failed, spent or most_usage(messages, tools, sampling, 1))
+        return self._spent(Failure.of(failure, "generate"), spent)
 
-    def _spent(self, failed: Failure, used: Usage) -> Failure:
-        """The failure, with what was paid for it."""
+    def _spent(self, failed: Failure, spent: list[Usage]) -> Failure:
+        """The failure, with what was paid for it in all attempts."""
+        self._spend(spent)
+        return failed.model_copy(update={"spent": spent}) if spent else failed
+
+    def _spend(self, spent: Iterable[Usage]) -> None:
         if self._budget is not None and self._price is not None:
-            self._budget.spend(cost_of(used, self._price), at_most=bool(used.at_most))
-        return failed.model_copy(update={"spent": [used]})
+            for used in spent:
+                self._budget.spend(cost_of(used, self._price), at_most=bool(used.at_most))
 
-    def _taken(self, completion: Completion, draw: int, request: bytes) -> Completion:
+    def _taken(self, completion: Completion, spent: list[Usage], draw: int, request: bytes) -> Completion:
+        """The answer, with what was paid in vain before it."""
         self.taken += 1
         if self._cache is not None:
             self._cache.put(draw_key(request, draw), completion, model=self.model)
-        if self._budget is not None and self._price is not None and completion.usage is not None:
-            self._budget.spend(cost_of(completion.usage, self._price), at_most=bool(completion.usage.at_most))
-        return completion
+        whole = completion.model_copy(update={"retried": spent}) if spent else completion
+        self._spend(used_by(whole))
+        return whole
 
     def _why_not_asked(self, prompt: Prompt, draw: int, request: bytes) -> GenerationError:
         try:
