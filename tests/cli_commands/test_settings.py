@@ -103,6 +103,21 @@ def test_the_name_of_any_setting_is_shown_and_any_value_hidden(before: str) -> N
     assert mask(f"{before}$MY_VARIABLE") == f"{before}$MY_VARIABLE"
 
 
+@pytest.mark.parametrize("word", ["signature", "key", "auth", "webhook"])
+@pytest.mark.parametrize("told", ["`ground_truth: float`", "`answer_column`", "`output.run_name` names it"])
+def test_a_name_in_backticks_is_no_credential(word: str, told: str) -> None:
+    assert mask(f"Write it into the {word}: {told}") == f"Write it into the {word}: {told}"
+    for value in ("`aB3xY9zQ7w`", "`hunter2-hunter2`", "`correct-horse-7`"):
+        assert value.strip("`") not in mask(f"Write it into the {word}: {value}")
+
+
+@pytest.mark.parametrize("word", ["pass", "token", "key", "signature", "login"])
+def test_a_flag_is_no_credential(word: str) -> None:
+    for told in ("--threshold S counts", "--api-key-env NAME names it", "--output-dir"):
+        assert mask(f"Say which {word}: {told}") == f"Say which {word}: {told}"
+    assert "hunter2" not in mask(f"Say which {word}: --hunter2-hunter2")
+
+
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize(
     ("command", "module"), [(shell_cmd.shell, shell_cmd), (best_of_n_cmd.best_of_n, best_of_n_cmd)]
