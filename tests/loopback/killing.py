@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -52,9 +52,12 @@ class KillingBench:
 
     def enter(self, settings: dict[str, Any], die_at: dict[str, int] | None = None, phase: str = "both") -> int:
         """Enter the run once; how that ended."""
-        point = die_at or {}
-        self._kill_at_request = point.get("request", 0)
-        self._pid = self.processes.start(config=settings, phase=phase, die_at=point)
+        return self.enter_job({"config": settings, "phase": phase}, die_at or {})
+
+    def enter_job(self, job: Mapping[str, Any], die_at: dict[str, int]) -> int:
+        """The same of any job that a zygote knows."""
+        self._kill_at_request = die_at.get("request", 0)
+        self._pid = self.processes.start(**job, die_at=die_at)
         status = self.processes.wait()
         self._kill_at_request = 0
         return status
