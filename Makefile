@@ -110,8 +110,9 @@ test-mirrors: $(STAMP)  ## Kill runs with a mirror at more moments, and break mo
 	REWARD_KIT_KILL_POINTS=12 $(PYTEST) -n 0 tests/execution/test_mirroring.py $(ARGS)
 
 .PHONY: test-kills
-test-kills: $(STAMP)  ## Kill agents' runs of every kind of world, user, branch and wrapper at many moments (about ten minutes)
-	REWARD_KIT_KILL_POINTS=12 $(PYTEST) -n $(WORKERS) --dist loadgroup tests/agent/test_kill_matrix.py $(ARGS)
+test-kills: $(STAMP)  ## Kill runs at many moments: agents' of every kind of world and user, and those that pay, at every door
+	REWARD_KIT_KILL_POINTS=12 $(PYTEST) -n $(WORKERS) --dist loadgroup tests/agent/test_kill_matrix.py \
+		tests/execution/test_bills_by_door.py $(ARGS)
 
 .PHONY: coverage
 coverage: $(STAMP)  ## Run the tests in one process and print which lines of the package they reach (an hour)

@@ -22,8 +22,10 @@ from reward_kit.execution.ray_engine.services import _Endpoint
 from reward_kit.models import EvaluateResult, Message
 from tests.cluster.nodes import Misfortune, Nodes, kill_an_actor
 from tests.cluster.test_faults import slowly
+from tests.execution.test_bills import LATE, SETTINGS, check_told, rows
 from tests.generation.loopback import Loopback, Reaction, Says
 from tests.loopback import batches
+from tests.loopback.bills import KINDS, LIMITLESS, Biller
 from tests.loopback.endpoint import honest, prompt_of, serving
 from tests.loopback.runs import config, judged, lines, questions, results
 
@@ -49,6 +51,23 @@ def test_requests_in_flight_and_money_are_limited_for_all_actors_together(tmp_pa
     assert spent <= 0.5
     assert spent >= 0.4, "and what there is is spent"
     assert len(results(tmp_path)) == len(endpoint.requests), "what was paid for is judged"
+
+
+@pytest.mark.parametrize("max_cost", [None, 0.05])
+def test_money_is_told_beside_the_bill(tmp_path: Path, nodes: Nodes, max_cost: float | None) -> None:
+    biller = Biller()
+    kinds = [name for name in KINDS if name not in LATE and (max_cost is None or name not in LIMITLESS)]
+    with serving(biller) as endpoint:
+        values = told(
+            tmp_path, nodes, endpoint, engine={"generate": {"actors": 2, "concurrency": 8}}, generation__n=2,
+            max_cost=max_cost, **SETTINGS,
+        )  # fmt: skip
+        config(tmp_path, rows=rows(kinds))
+        summary = EvaluationPipeline(values, keep_going=True).run().summary
+    cost = summary["cost"]
+    assert cost is not None
+    check_told(cost, biller.bill, at_most=bool(summary.get("cost_is_at_most")), exactly=False)
+    assert max_cost is None or max(cost, biller.bill) <= max_cost + 1e-12
 
 
 def test_answers_of_batches_are_judged_by_actors(tmp_path: Path, nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:

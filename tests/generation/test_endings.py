@@ -131,7 +131,10 @@ MESSAGES: Mapping[Ending, list[Event]] = {
     ],
     "refused": [blocks("refusal"), blocks("refusal", text("I"))],
     "malformed call": [blocks("tool_use", {"type": "tool_use"})],
-    "empty": [blocks("end_turn"), blocks("end_turn", {"type": "thinking", "thinking": "hm", "signature": "s"})],
+    "empty": [
+        blocks("end_turn"), blocks("end_turn", {"type": "thinking", "thinking": "hm", "signature": "s"}),
+        blocks("end_turn", {"type": "text", "text": None}, {"type": "thinking", "thinking": None, "signature": "s"}),
+    ],
     "filtered": [
         (400, {"type": "error", "error": {"type": "invalid_request_error", "message":
                "Output blocked by content filtering policy"}}),

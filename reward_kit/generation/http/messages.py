@@ -276,7 +276,7 @@ def _tool_choice(value: Any) -> Any:
 
 
 def _text_of(blocks: Sequence[Block]) -> str:
-    return "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+    return "".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text")
 
 
 def _ids_of(blocks: Sequence[Block]) -> list[Any]:
@@ -302,7 +302,7 @@ def _choice(blocks: list[Block], answer: Mapping[str, Any]) -> dict[str, Any]:
     ]
     text = _text_of(blocks)
     message: dict[str, Any] = {"content": text or None, "tool_calls": calls}
-    if thought := "".join(str(block.get("thinking", "")) for block in blocks if block.get("type") == "thinking"):
+    if thought := "".join(str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking"):
         message["reasoning_content"] = thought
     return {"message": message, "finish_reason": answer.get("stop_reason")}
 
