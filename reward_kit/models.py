@@ -159,7 +159,8 @@ class Message(_ReadLikeADict):
         """The content as plain text: text parts joined, other parts left out."""
         if isinstance(self.content, str):
             return self.content
-        return "".join(str(part.get("text", "")) for part in self.content or [] if part.get("type") == "text")
+        texts = (part.get("text") for part in self.content or [] if part.get("type") == "text")
+        return "".join(str(text) for text in texts if text is not None)
 
     def content_for(self, to: str | None) -> str | list[dict[str, Any]] | None:
         """The content as `to` is sent it: what an endpoint said in parts of other kinds than text is for it alone."""

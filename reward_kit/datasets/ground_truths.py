@@ -172,7 +172,8 @@ def said_in(turn: Mapping[str, Any]) -> Any:
         return {"tool_calls": [as_call(call) for call in calls]}
     content = turn.get("content")
     if isinstance(content, list):
-        content = "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+        texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        content = "".join(str(text) for text in texts if text is not None)
     return content or None
 
 

@@ -54,6 +54,8 @@ _ENDINGS: Mapping[str, Ending] = MappingProxyType({
     "error": "broken off",
 })  # fmt: skip
 
+_NOTHING_ELSE = frozenset({"text", "thinking", "reasoning"})
+"""Parts of a content that say nothing beside its text."""
 
 _UNREAD_CALLS = ("tool_use_failed", "json_validate_failed", "output_parse_failed")
 """Groq's codes for what the model wrote and Groq could not read; `failed_generation` has it."""
@@ -104,7 +106,9 @@ def ending_of(reason: str | None, message: Message) -> Ending:
     """How a reply ended that could be read: by the reason, else by what is in it."""
     if (ending := _ENDINGS.get(reason or "")) is not None:
         return ending
-    return "answered" if message.content or message.tool_calls or message.function_call else "empty"
+    parts = message.content if isinstance(message.content, list) else ()
+    says = message.text or any(part.get("type") not in _NOTHING_ELSE for part in parts)
+    return "answered" if says or message.tool_calls or message.function_call else "empty"
 
 
 def is_about_the_answer(reason: str | None) -> bool:

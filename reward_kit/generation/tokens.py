@@ -97,7 +97,7 @@ def _pieces(message: Message) -> tuple[list[str], int, int]:
     request.pop("content")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
     images = [part for part in parts if "image" in str(part.get("type"))]
-    texts = [str(part.get("text", "")) for part in parts if part.get("type") == "text"]
+    texts = [str(part.get("text") or "") for part in parts if part.get("type") == "text"]
     others = [part for part in parts if part.get("type") != "text" and part not in images]
     return texts, len(images), _size([request, *others])
 

@@ -47,7 +47,7 @@ class Message(_Fields):
         content = self["content"]
         if isinstance(content, str):
             return content
-        return "".join(part.get("text", "") for part in content or [] if part.get("type") == "text")
+        return "".join(part.get("text") or "" for part in content or [] if part.get("type") == "text")
 
 
 class MetricResult(_Fields):

@@ -354,6 +354,15 @@ async def test_the_mock(ending: Ending, said: dict[str, Any], tmp_path: Path) ->
     assert verdict(await ask(MockModelClient(MockConfig(script=str(script))))) == ending
 
 
+@pytest.mark.parametrize("parts", [[{"type": "text", "text": None}], [{"type": "text"}], [text("")], [THOUGHT]])
+async def test_a_part_without_a_text_says_nothing(parts: list[Any]) -> None:
+    client: Any = OpenAICompatibleClient("m", api_base="http://h/v1")
+    client._transport = Answers(*choice(parts))
+    outcome = await ask(client)
+    assert isinstance(outcome, Completion) and outcome.text == ""
+    assert ending_of(outcome.finish_reason, outcome.message) == "empty"
+
+
 async def test_what_the_model_wrote_is_what_is_judged() -> None:
     for event in [event for event in CHAT["malformed call"] if event[0] != 200]:
         client: Any = OpenAICompatibleClient("m", api_base="http://h/v1")

@@ -112,7 +112,7 @@ def _text(content: Any) -> str:
     if not isinstance(content, list):
         return str(content)
     parts = [part for part in content if isinstance(part, dict) and part.get("type", "text") in _TEXTS]
-    return "".join(str(part.get("text", "")) for part in parts)
+    return "".join(str(part.get("text") or "") for part in parts)
 
 
 def _add_call(turns: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
