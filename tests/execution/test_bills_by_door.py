@@ -33,7 +33,7 @@ ROUNDS = int(os.environ.get("REWARD_KIT_KILL_POINTS", "0")) or 1
 AT_ALL = sorted(name for name in KINDS if name not in LATE)
 BOUNDED = sorted(name for name in AT_ALL if name not in LIMITLESS)
 TURNS = 3
-DOORS = {
+DOORS: dict[str, dict[str, Any]] = {
     "run": {}, "agent": {}, "agent, a user": {"user": {"prompt": "You are a user, kind={{ id.split('-')[0] }}."}},
     "agent, branches": {"branching": {"total": 2, "at": 1}}, "agent, started again": {"durability": "restart"},
     "judge": {}, "agent, judge": {}, "best of n": {},
