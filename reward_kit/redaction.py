@@ -157,14 +157,13 @@ def _fits(name: str, value: str) -> bool:
     words = _words_of(name)
     if _is_firm(words) or looks_secret(value):
         return True
-    value = value.strip().strip("`").rstrip(":")  # in a sentence: "the signature: `ground_truth: float`"
-    if len(value) < _SHORTEST or not _OF_A_KEY.fullmatch(value) or _is_reference(value) or _FLAG.fullmatch(value):
+    value = value.strip()
+    if len(value) < _SHORTEST or not _OF_A_KEY.fullmatch(value) or _is_reference(value):
         return False
     return not (words and words[-1] in _NAMES_MAY_STAND_IN and _PLAIN_NAME.fullmatch(value))
 
 
 _OF_A_KEY = re.compile(r"(?=.*[A-Za-z0-9])[^\s<>{}\[\]()|]+")
-_FLAG = re.compile(r"--[a-z]+(?:-[a-z]+)*")
 _PLAIN_NAME = re.compile(r"[a-z]+(?:[_.][a-z]+)*")
 _KEY_FILES = frozenset({("tls", "key"), ("ssl", "key")})
 """A setting whose name ends so (`--tls-key`, `tls.key`) takes the path of a file with a key."""
