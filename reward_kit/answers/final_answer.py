@@ -504,7 +504,7 @@ def _in_line(line: str, *, alone: bool, direct: bool, asides: list[tuple[int, st
     """What a line says: all of it where it is a formula or a few words, else what its last sentence states."""
     wordless = not re.search(r"[A-Za-z]{3}|[^\W\d_a-zA-Z\u0370-\u03ff\u3000-\uffff√π∞]{2}", _MATH.sub(" ", line))
     formulas = list(_MATH.finditer(line))
-    if wordless and formulas:
+    if wordless and formulas and not any(is_denied(line, *formula.span()) for formula in formulas):
         return _listed(_last_together(formulas, line), line)
     wordless = wordless and not _SHORT_WORD.search(line)
     if wordless or (alone and len(line) <= _FREE and not any(map(str.isdigit, line))):

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from reward_kit.answers.vocabulary import DENIALS_ABROAD
+from reward_kit.answers.vocabulary import DENIALS_ABROAD, REFUTING
 
 __all__ = [
     "FORMULA",
@@ -104,16 +104,18 @@ _SUBORDINATE: Final = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END: Final = re.compile(r"[,;](?=\s)|\)|\s[–—-]\s|—|\b(?:so|then|therefore|thus|hence)\b", re.IGNORECASE)
+_REFUTING: Final = "(?:" + "|".join(re.escape(words).replace(r"\ ", r"\s") for words in REFUTING) + ")"
 _WORDS_BETWEEN: Final = (
-    r"(?:\s+(?:be|equal|to|the|answer|a|an|any|value|solution|root|is|as|of|have|been|simply|just|exactly|candidate|possible|"
-    r"extraneous|spurious|negative|invalid|out|for|that|it|number|result|option|choice|say|think|assume|claim|conclude|write)){0,5}"
+    r"(?:\s+(?:(?!only|like)\w{2,}ly|really|ever|even|at\sall|in\sfact|be|equal|to|the|answer|a|an|any|value|solution|root|is|as|of|have|been|simply|just|exactly|candidate|possible|"
+    r"extraneous|spurious|negative|invalid|out|for|that|it|number|result|option|choice|say|think|assume|claim|conclude|write|accept|take|call)){0,5}"
 )
 _DENIED_BEFORE: Final = re.compile(
     rf"(?:\bnot|n't|n’t|\bnever|\breject(?:s|ed|ing)?|\bdiscard(?:s|ed|ing)?|\bdisregard(?:s|ed|ing)?|\bexclud\w{{1,4}}"
     rf"|\brul(?:e|ed|es|ing)\sout|\bexcept|\bother\sthan|\bneither|\bnor|\bignor\w{{1,4}}|\bcannot|\bno\slonger|\beliminat\w{{1,4}}"
     rf"|\bextraneous|\bspurious|\binvalid|\bwrong|\bincorrect|\btempting|\bmistaken(?:ly)?|\berroneous(?:ly)?|\binstead\sof|\brather\sthan"
-    rf"|\bthrow(?:s|ing)?\s(?:out|away)|\bnaive(?:ly)?|\binitially|\boriginally|\bpreviously|\bat\sfirst|\bformerly){_WORDS_BETWEEN}"
-    r"\s*(?:[A-Za-z]\w{0,2}\s?=\s?)?[$\\(*_:\"“]{0,4}\Z",
+    rf"|\bthrow(?:s|ing)?\s(?:out|away)|\bnaive(?:ly)?|\binitially|\boriginally|\bpreviously|\bat\sfirst|\bformerly"
+    rf"|\bused\sto|\brefus(?:e|es|ed|ing)){_WORDS_BETWEEN}"
+    r"\s*(?:[A-Za-z]\w{0,2}\s?=\s?)?[\s$\\(*_:\"“{}]{0,6}\Z",
     re.IGNORECASE,
 )
 _SUPPOSED_BEFORE: Final = re.compile(
@@ -123,6 +125,15 @@ _SUPPOSED_BEFORE: Final = re.compile(
     re.IGNORECASE,
 )
 """What stands before a value that a sentence supposes, or says that others suppose."""
+_CONTRARY_BEFORE: Final = re.compile(
+    r"(?:\bwould(?:\snot|n['’]t)?\shave\s(?:been|equal+ed|come\sto)"
+    r"|\b(?:if\b[^.;:!?]{1,70}\b(?:were|had)|had|were)\b[^.;:!?]{0,70}\bwould\s(?:be|equal|become|come\sto))"
+    r"(?:\s(?:equal\sto|exactly|just))?\s*[$\\(*_\"“]{0,4}\Z",
+    re.IGNORECASE,
+)
+"""What stands before a value that would hold if something else did, which does not."""
+_SHARES: Final = re.compile(r"\s?,\s?\$[^$\n]{1,200}\$|,?\s(?:or|nor)\s\S{1,200}", re.IGNORECASE)
+"""What shares the fate of the value before it: a further formula of a list, or the other of two."""
 _TAKEN_BACK: Final = re.compile(
     r"\bbut\s(?:this|that|it|which)\s(?:is|was|turns\sout\sto\sbe|would\sbe)\s(?:\w+\s)?(?:wrong|incorrect|false|mistaken|a\smistake"
     r"|not\s(?:right|correct|true|the\scase))\b",
@@ -146,7 +157,8 @@ _DENIES_ABROAD: Final = re.compile(
 )
 _CUES: Final = re.compile(
     r"\b(?:not|never|neither|nor|no|none|nobody|cannot|without|except|exclud|other|rather|instead|but|wrong|incorrect|false|untrue"
-    r"|reject|rul|eliminat|discard|dismiss|doubt|unlikely|impossible|from|mistake|who|some|many|most)|n['’]t\b",
+    r"|reject|rul|eliminat|discard|dismiss|doubt|unlikely|impossible|from|mistake|who|some|many|most|hardly|refus|den[yi]"
+    r"|disput|disprov|refut|disagree|contest)|n['’]t\b",
     re.IGNORECASE,
 )
 """Without one of these nothing is disowned."""
@@ -161,6 +173,11 @@ _DISOWNS: Final = re.compile(
     r"(?:\b(?:not|never|cannot|nobody|no\sone|hardly)|n['’]t)\s(?:\w+\s){0,2}?"
     r"(?:think|believe|say|said|claim|choose|pick|select|accept|agree|expect|suppose|answer|go\swith|recommend|conclude|true\sthat|mean"
     r"|the\scase\sthat|possible\s(?:that|for)|likely|correct\sthat)\b"
+    r"|(?:\b(?:not|never|cannot|hardly)|n['’]t)\s(?!(?:\w+\s){0,2}?(?:hard|difficult|surprising|only|just|doubt|deny|denied|disputed?|questioned"
+    r"|forget|escape|coincidence|accident)\b)(?:(?!we\b|i\b|it\b|they\b|he\b|she\b|you\b|so\b)\w+\s){1,6}?that\s(?:the|it|this|[a-z]\b)"
+    r"|\bno\s(?!doubt|question|wonder|surprise|coincidence|accident|denying|mistake|contradiction|dispute)\w+\s(?:\w+\s){0,3}?that\s(?:the|it|this|[a-z]\b)"
+    r"|(?<!not\s)(?<!n['’]t\s)(?<!cannot\s)(?<!one\s)(?<!be\s)\b(?:refus(?:e|es|ed|ing)|den(?:y|ies|ied|ying)|disput(?:e|es|ed|ing)|disprov(?:e|es|ed|ing)|refut(?:e|es|ed|ing)"
+    r"|disagree(?:s|d|ing)?|contest(?:s|ed|ing)?)\b"
     r"|\bdoubt(?:s|ed|ful)?\b(?!\sthat\sit\sis\snot)|\bunlikely\b|\bimpossible\s(?:that|for)\b|\bno\sway\b|\buntrue\b|\bfalse\s(?:that|to)\b"
     r"|\b(?:wrong|incorrect|mistake|mistaken)\s(?:to|that|if|answer|option|choice|one|claim|assumption)\b|\b(?:far|different|apart|aside)\sfrom\b"
     r"|\b(?:anything|everything|all|any\sone|any\soption)\s(?:\w+\s)?but\b|\bany(?:thing)?\s(?:\w+\s){0,2}(?:except|other\sthan)\b"
@@ -175,7 +192,11 @@ _DISOWNS: Final = re.compile(
 _REFUTED_AFTER: Final = re.compile(
     r"[\s$*_)}\\\"”.]{0,6}(?:"
     r"\?\s*[\"”]?\s*(?:No|Wrong|Never|Not)\b"
-    r"|(?:is|was|looks?|seems?|sounds?|would\sbe)\s(?:\w+\s){0,2}(?:false|incorrect|wrong|out|eliminated|no\sgood|impossible|ruled\sout|excluded)\b"
+    rf"|(?:is|was|looks?|seems?|sounds?|appears?|would\sbe)\s(?:\w+\s){{0,2}}{_REFUTING}\b"
+    rf"|(?:[:(]|\s[–—-]\s)\s?(?!out\b){_REFUTING}\b"
+    rf"|,?\s?which\s(?:i\s(?:think|believe|know)\s)?(?:is|was|seems?|looks?|sounds?|must\sbe|would\sbe)\s(?!not\b)(?:\w+\s)?{_REFUTING}\b(?!\sto\b)"
+    r"|,?\s?(?:but|yet|and|though|although|however),?\s(?:i|we|this|that|it|he|she|they)\s(?:\w+\s){0,3}?(?:disagree|doubt)\b"
+    rf"|,?\s?(?:but|yet|and|though|although|however),?\s(?:this|that|it|he|she|they)\s(?:is|was|are|were|seems?)\s(?!not\b)(?:\w+\s)?{_REFUTING}\b(?!\sto\b)"
     r"|(?:is|was|looks?|seems?|sounds?|appears?)\s(?:\w+\s){1,3}?,?\s?but\s(?:\w+\s){0,3}?(?:not|wrong|incorrect|false|isn['’]t)\b"
     r"|(?:is|was|looks?|seems?|sounds?|appears?)\s(?:\w+\s){0,2}\w+,\sbut\s(?:it\s|that\s|this\s)?(?:is\s|was\s)?(?:not|wrong|incorrect|false|isn['’]t|wasn['’]t)\b"
     r"|(?:is|was)\s(?:not|never)\b(?!\s(?:only|just|surprising))|(?:is|was)n['’]t\b"
@@ -274,7 +295,8 @@ _BEFORE: Final = (
     (
         ("not", "n't", "n’t", "never", "nor", "neither", "reject", "discard", "disregard", "exclud", "eliminat",
          "ignor", "out", "except", "other than", "no longer", "extraneous", "spurious", "invalid", "wrong", "incorrect",
-         "throw", "tempting", "mistaken", "erroneous", "instead of", "rather than", "naive", "ly", "at first"),
+         "throw", "tempting", "mistaken", "erroneous", "instead of", "rather than", "naive", "ly", "at first",
+         "used to", "refus"),
         _DENIED_BEFORE,
     ),
     (
@@ -283,6 +305,7 @@ _BEFORE: Final = (
         _BOUNDED,
     ),
     (("if", "unless", "whether", "suppos", "assum", "though", "true that", "false that", "to be"), _SUPPOSED_BEFORE),
+    (("would",), _CONTRARY_BEFORE),
 )  # fmt: skip
 """Patterns for what stands before a value that is denied, and the words without which each cannot match."""
 
@@ -413,14 +436,22 @@ def _denials_in(text: str) -> list[re.Pattern[str]]:
 def _not_denied(text: str, values: list[Statement]) -> list[Statement]:
     """The values in a sentence that it does not deny."""
     patterns = _denials_in(text)
-    return [
-        value
-        for value in values
-        if not any(pattern.search(_before(text, value)) for pattern in patterns)
-        and _DENIED_AFTER.match(text, value.end) is None
-        and not _is_disowned(_before(text, value))
-        and _REFUTED_AFTER.match(text, value.end) is None
-    ]
+    kept: list[Statement] = []
+    denied: Statement | None = None
+    for value in values:
+        before = _before(text, value)
+        if (
+            any(pattern.search(before) for pattern in patterns)
+            or _DENIED_AFTER.match(text, value.end) is not None
+            or _is_disowned(before)
+            or _REFUTED_AFTER.match(text, value.end) is not None
+            or (denied is not None and _SHARES.fullmatch(text, denied.end, value.end) is not None)
+        ):
+            denied = value
+        else:
+            denied = None
+            kept.append(value)
+    return kept
 
 
 def _leads(text: str, value: Statement) -> bool:

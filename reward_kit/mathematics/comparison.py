@@ -205,6 +205,8 @@ class Comparer:
             verdict = self._labelled(label, other_label, gold, answer)
             if verdict is not False:
                 return verdict
+        if _unknown_words(gold) != _unknown_words(answer):
+            return False
         if all(operator == "=" for operator in (*gold.operators, *answer.operators)):
             return self._equations(gold, answer)
         if is_set(gold) and is_set(answer):
@@ -764,6 +766,11 @@ def _amount(node: Node) -> _Amount:
         return _Amount(node, (), frozenset(), percent=isinstance(node, Percent))
     inner, unit = _amount(node.value), read_unit(node.unit)
     return _Amount(inner.value, unit.sizes or inner.sizes, unit.words, inner.percent, unit.unknown)
+
+
+def _unknown_words(node: Node) -> frozenset[str]:
+    """The words beside the values in a node of which nobody knows what they say of them."""
+    return frozenset(word for part in parts(node) if isinstance(part, Measure) for word in read_unit(part.unit).unknown)
 
 
 def _converted(value: Node, size: Size) -> Node:

@@ -59,7 +59,7 @@ from reward_kit.mathematics.nodes import (
 from reward_kit.mathematics.numbers import number, spelled_number, with_digits
 from reward_kit.mathematics.text import MAX_LENGTH, TEXT_CLOSE, TEXT_OPEN, in_one_spelling, plain
 from reward_kit.mathematics.tokens import END, Letters, Token, Unreadable, tokenise
-from reward_kit.mathematics.units import UNIT_LETTERS, Size, known_unit, read_unit, singular, word_label
+from reward_kit.mathematics.units import UNIT_LETTERS, Size, is_known, known_unit, read_unit, singular, word_label
 
 __all__ = ["ParsedAnswer", "read_answer"]
 
@@ -67,6 +67,9 @@ __all__ = ["ParsedAnswer", "read_answer"]
 _CONDITIONS: Final = frozenset(
     "for where if when with whenever provided given such as since because assuming using unless while except".split()
 )
+_LEAD: Final = re.compile(rf"{TEXT_OPEN}([^{TEXT_OPEN}{TEXT_CLOSE}]{{1,80}}){TEXT_CLOSE}\s*(?=[^\s{TEXT_OPEN}])")
+"""Words in a `\\text` before something else."""
+_COPULAS: Final = frozenset({"is", "are", "was", "were", "equals"})
 _PAIR: Final = re.compile(r"(?<![A-Za-z\\])[a-z]{2}(?![A-Za-z])")
 _WORD: Final = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{3}|(?i:it|is|so|he|we|of|no|up)(?![A-Za-z]))")
 """A word: three letters, or one of those that nobody would write for a product of variables."""
@@ -159,7 +162,7 @@ def read_answer(text: str) -> ParsedAnswer:
     """What `text` says; `Unreadable` where it is not mathematics, or too much of it."""
     if len(text) > MAX_LENGTH:
         raise Unreadable("too long")
-    bare = plain(text)
+    bare = _without_lead(plain(text))
     if bare[:1].isalpha() or bare[:2].strip(f" {TEXT_OPEN}").isalpha():
         spelled = spelled_number(bare.strip(f"{TEXT_OPEN}{TEXT_CLOSE} "))
         if spelled is not None:
@@ -174,6 +177,20 @@ def read_answer(text: str) -> ParsedAnswer:
         if other is None:
             raise
         return _parse(tokenise(bare, other))
+
+
+def _without_lead(text: str) -> str:
+    r"""`text` without known words before it: `\text{exactly } 2\pi`, `\text{The answer is } 3`; a name stays as one."""
+    lead = _LEAD.match(text) if text.startswith(TEXT_OPEN) else None
+    if lead is None:
+        return text
+    words = lead[1].strip(" :,").split()
+    if not words or not all(word.isalpha() and is_known(word) for word in words):
+        return text
+    rest = text[lead.end() :]
+    if all(singular(word) in DECORATION or word.lower() in DECORATION for word in words):
+        return rest
+    return f"{' '.join(words[:-1])} = {rest}" if words[-1] in _COPULAS else text
 
 
 def _other_letters(text: str) -> Letters | None:

@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from reward_kit.answers.final_answer import last_match
-from reward_kit.answers.vocabulary import DECORATION, OF
+from reward_kit.answers.vocabulary import DECORATION, OF, REFUTING
 from reward_kit.mathematics.numbers import in_digits
 from reward_kit.mathematics.text import TEXT_CLOSE, TEXT_OPEN, plain
 from reward_kit.mathematics.tokens import Unreadable, tokenise
@@ -33,6 +33,8 @@ _CHOICE: Final = re.compile(
 )
 _OTHER_CHOICE: Final = re.compile(r"\W{0,4}(?:(?i:or|and|maybe|possibly|perhaps)\b|\(?[A-J]\)?(?![\w']))")
 """What goes on like this offers more than one choice."""
+_REFUTED: Final = re.compile(rf"\W{{0,4}}(?:{'|'.join(map(re.escape, REFUTING))})\b|.*\?\W*\Z", re.IGNORECASE | re.DOTALL)
+"""What follows a letter like this takes it back, or asks."""
 _GOES_ON: Final = re.compile(r"[\^_*/+=<>!(|]|-\s|\\(?:cdot|times|le|ge|leq|geq|ne|neq|approx|cup|cap|in)\b")
 """What goes on like this is a formula: (a)^2, (b) + 1."""
 _VERDICTS: Final = frozenset({"yes", "no", "true", "false"})
@@ -119,6 +121,8 @@ def wordy(text: str) -> bool:
 def same_words(gold: str, answer: str) -> bool:
     """Whether two answers in words are the same, but for case, punctuation and articles."""
     right, given = _bag(gold), _bag(answer)
+    if ("?" in gold) != ("?" in answer):
+        return False
     for words, text in ((right, answer), (given, gold)):
         if len(words) == 1 and words[0] in _VERDICTS and (first := _FIRST.match(plain(text))) is not None:
             return first[1].casefold() == words[0]  # "Yes, it converges." says yes
@@ -170,7 +174,7 @@ def option(text: str) -> str:
 def _lettered(text: str) -> tuple[str, str] | None:
     bare = plain(text).replace(TEXT_OPEN, "").replace(TEXT_CLOSE, "").strip().strip("{}*").strip()
     match = _CHOICE.fullmatch(bare)
-    if match is None or _OTHER_CHOICE.match(match[3]) or _GOES_ON.match(match[3]):
+    if match is None or any(pattern.match(match[3]) for pattern in (_OTHER_CHOICE, _GOES_ON, _REFUTED)):
         return None
     beside = match[3].strip()
     return match[1] or match[2], beside + "}" * (beside.count("{") - beside.count("}"))

@@ -24,6 +24,7 @@ __all__ = [
     "NOTHING",
     "OF",
     "OPERATIONS",
+    "REFUTING",
     "SYNONYMS",
 ]
 
@@ -55,6 +56,8 @@ DENIALS: Final = _words("denials")
 """Words that deny, doubt or turn round what a phrase says."""
 DENIALS_ABROAD: Final = tuple(_lines("denials_abroad"))
 """What denies or doubts a value in other languages."""
+REFUTING: Final = tuple(sorted(_lines("refuting"), key=len, reverse=True))
+"""What is said of a value or a claim that does not hold, the longest first."""
 OF: Final = _words("of")
 """Words that make another value of what follows "of"."""
 OPERATIONS: Final = _pairs("operations")
