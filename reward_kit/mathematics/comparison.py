@@ -227,8 +227,8 @@ class Comparer:
     def _labelled(self, label: Node, other_label: Node, gold: Relation, answer: Relation) -> bool | None:
         right, given = unlabelled(gold), unlabelled(answer)
         changes = renaming(label, other_label)
-        if changes is None:
-            return False
+        if changes is None or not symbols(given).isdisjoint(set(changes.values()) - changes.keys()):
+            return False  # f(y) = x is not f(x) = x
         return self.same(right, renamed(given, changes))
 
     def _equations(self, gold: Relation, answer: Relation) -> bool | None:
@@ -373,6 +373,9 @@ class Comparer:
 
     def _matrices(self, gold: Node, answer: Node) -> bool | None:
         left, right = rows_of(gold), rows_of(answer)
+        if left is None or right is None:
+            size = len(left or right or ())
+            left, right = (rows_of(_with_identity(node, size)) for node in (gold, answer))
         if left is None or right is None:
             value = constant(gold, self._budget), constant(answer, self._budget)
             return None if value == (None, None) else False
@@ -614,6 +617,24 @@ def _as_tuple(node: Node, other: Node) -> Node:
         return node
     along = tuple(_replaced(inside, {name: int(name == kept) for name in _DIRECTIONS}) for kept in _DIRECTIONS[:size])
     return node if size == 2 and "k" in symbols(inside) else Sequence(along, "(", ")")
+
+
+def _with_identity(node: Node, size: int) -> Node:
+    """`node` with the matrix that `I` and `I_2` stand for, beside a matrix of so many rows."""
+    ones = Matrix(tuple(tuple(Number(Fraction(int(row == column))) for column in range(size)) for row in range(size)))
+    return ones if _is_identity(node, size) else _filled(node, ones, size)
+
+
+def _filled(node: Node, ones: Matrix, size: int) -> Node:
+    if isinstance(node, Product):
+        return Product(tuple(ones if _is_identity(factor, size) else factor for factor in node.factors))
+    if isinstance(node, Negative):
+        return Negative(_with_identity(node.value, size))
+    return Sum(tuple(_with_identity(term, size) for term in node.terms)) if isinstance(node, Sum) else node
+
+
+def _is_identity(node: Node, size: int) -> bool:
+    return isinstance(node, Symbol) and node.name in ("I", f"I_{size}")
 
 
 def _replaced(node: Any, numbers: dict[str, int]) -> Any:

@@ -21,7 +21,7 @@ from reward_kit.mathematics.families import integers_in, same_residue
 from reward_kit.mathematics.labels import stated_value
 from reward_kit.mathematics.math_verify import ask, worth_asking
 from reward_kit.mathematics.nodes import Relation
-from reward_kit.mathematics.numbers import foreign_number, plain_number, with_point
+from reward_kit.mathematics.numbers import foreign_number, plain_number, roman_number, with_point
 from reward_kit.mathematics.numeric import EXACT, Tolerance, constant, same_number
 from reward_kit.mathematics.parser import ParsedAnswer, read_answer
 from reward_kit.mathematics.text import MAX_LENGTH
@@ -104,6 +104,8 @@ def _kept(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
             return False
     if _same_number_elsewhere(gold, answer):
         return True
+    if (roman := roman_number(gold)) is not None and (other := roman_number(answer)) is not None:
+        return roman == other
     return _judged(gold, answer, tolerance)
 
 

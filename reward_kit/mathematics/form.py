@@ -42,6 +42,7 @@ from reward_kit.mathematics.nodes import (
     parts,
     symbols,
 )
+from reward_kit.mathematics.numbers import roman_number
 from reward_kit.mathematics.numeric import constant
 from reward_kit.mathematics.parser import read_answer
 from reward_kit.mathematics.spoken import in_symbols
@@ -104,7 +105,7 @@ def left_undone(gold: str, answer: str) -> str | None:
     for kind, sign in _LARGE:
         if sign.search(_result_of(answer)) and not sign.search(gold):
             return kind
-    if answer.isdecimal():
+    if answer.isdecimal() or roman_number(answer.strip()) is not None:
         return None
     if _unsolved(answer) and not _unsolved(gold):
         return "an equation or inequality"
@@ -112,6 +113,8 @@ def left_undone(gold: str, answer: str) -> str | None:
     if right is None or given is None or symbols(right):
         return None
     allowed = _kinds(right, gold)
+    if isinstance(given, Sum | Product | Quotient | Power) and symbols(given) and _rational(right):
+        return "arithmetic"  # variables that cancel
     undone = sorted(_kinds(given, answer) - allowed)
     if undone:
         return undone[0]

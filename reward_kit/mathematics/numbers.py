@@ -16,7 +16,7 @@ from typing import Final
 from reward_kit.mathematics.nodes import Number
 from reward_kit.mathematics.tokens import Unreadable
 
-__all__ = ["foreign_number", "in_digits", "number", "plain_number", "spelled_number", "with_digits", "with_point"]
+__all__ = ["foreign_number", "in_digits", "number", "plain_number", "roman_number", "spelled_number", "with_digits", "with_point"]
 
 
 _MAX_POWER_OF_TEN: Final = 4_000
@@ -58,6 +58,8 @@ _COMMA: Final = re.compile(
 )
 _GROUPED_COMMA: Final = re.compile(r"([^\d.,;()\[\]]{0,10})(\d{1,3}(?:\.\d{3})++),(\d{1,9}(?!\d)[^,;()\[\]\d]{0,40})")
 _LONGEST_DIGITS: Final = 64
+_ROMAN_DIGITS: Final = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+_ROMAN: Final = re.compile(r"C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
 
 
 def plain_number(text: str) -> Number | None:
@@ -82,9 +84,11 @@ def plain_number(text: str) -> Number | None:
 
 
 def foreign_number(text: str) -> Fraction | None:
-    """The number that `text` is with a decimal comma, or with points or spaces between thousands."""
+    """The number that `text` is with a decimal comma, with points or spaces between thousands, or as Rome wrote it."""
     if len(text) > _LONGEST_DIGITS:
         return None
+    if text[:1] in _ROMAN_DIGITS and (roman := roman_number(text)) is not None:
+        return Fraction(roman)
     match = _FOREIGN.fullmatch(text)
     if match is None:
         return None
@@ -93,6 +97,14 @@ def foreign_number(text: str) -> Fraction | None:
     places = decimals or behind or ""
     value = Fraction(int(digits + places), 10 ** len(places))
     return -value if sign == "-" else value
+
+
+def roman_number(text: str) -> int | None:
+    """The number that two or more Roman digits are, up to 399; `None` for anything else. CD is a segment, too."""
+    if len(text) < 2 or _ROMAN.fullmatch(text) is None or not set(text) & set("IVX"):
+        return None
+    values = [_ROMAN_DIGITS[digit] for digit in text]
+    return sum(-one if one < following else one for one, following in zip(values, [*values[1:], 0], strict=True))
 
 
 def with_point(text: str) -> str | None:
@@ -131,7 +143,8 @@ _BEGINNINGS: Final = frozenset({*_UNITS, *_TENS, "half", "a", "minus", "negative
 _DIGITS_BEGIN: Final = frozenset({*_UNITS, *_TENS})
 _SPELLED: Final = re.compile(
     rf"\b(?:{'|'.join([*_UNITS, *_TENS])})\b"
-    rf"(?:[\s-]+(?:and\s+)?(?:{'|'.join([*_UNITS, *_TENS, *_SCALES, 'hundred'])})\b)*",
+    rf"(?:[\s-]+(?:and\s+)?(?:{'|'.join([*_UNITS, *_TENS, *_SCALES, 'hundred'])})\b)*"
+    rf"(?:[\s-]+point(?:\s+(?:{'|'.join([*_UNITS][:10])})\b)+|(?:[\s-]+and\s+an?)?[\s-]+(?:{'|'.join(_PARTS)})s?\b)?",
     re.IGNORECASE,
 )
 _WORDS: Final = re.compile(r"[a-z]+(?:[ -]+[a-z]+)*")
@@ -171,13 +184,15 @@ def with_digits(text: str) -> str | None:
 
 
 def in_digits(text: str) -> str:
-    """`text` with each whole number that it spells out in digits."""
+    """`text` with each number that it spells out in digits: `two` as 2, `two thirds` as 2/3, `two point five` as 2.5."""
     return _SPELLED.sub(_digits_of, text)
 
 
 def _digits_of(match: re.Match[str]) -> str:
     number = spelled_number(match[0])
-    return match[0] if number is None else str(number)
+    if number is None:
+        return match[0]
+    return f"{float(number)}" if "point" in match[0].lower() else str(number)
 
 
 def _in_digits(words: list[str]) -> list[str]:
@@ -205,7 +220,9 @@ def _from_words(words: list[str]) -> Fraction | None:
         whole, rest = _whole_from_words(words[:at]), _from_words(words[at + 1 :])
         return None if whole is None or rest is None or rest >= 1 or "and" in words[at + 1 :] else whole + rest
     over = 1 if words[:-1] in (["a"], ["one"], []) else _whole_from_words(words[:-1])
-    return None if over is None or (not words[:-1] and part != 2) else Fraction(over, part)
+    if over is None or (not words[:-1] and part != 2) or (over > 1 and not words[-1].endswith("s")):
+        return None  # the twenty-fifth
+    return Fraction(over, part)
 
 
 def _whole_from_words(words: list[str]) -> int | None:

@@ -59,7 +59,7 @@ from reward_kit.mathematics.nodes import (
 from reward_kit.mathematics.numbers import number, spelled_number, with_digits
 from reward_kit.mathematics.text import MAX_LENGTH, TEXT_CLOSE, TEXT_OPEN, in_one_spelling, plain
 from reward_kit.mathematics.tokens import END, Letters, Token, Unreadable, tokenise
-from reward_kit.mathematics.units import UNIT_LETTERS, Size, is_known, known_unit, read_unit, singular, word_label
+from reward_kit.mathematics.units import SPOKEN, UNIT_LETTERS, Size, is_known, known_unit, read_unit, singular, word_label
 
 __all__ = ["ParsedAnswer", "read_answer"]
 
@@ -340,6 +340,8 @@ class Parser:
             ahead += 1
         found = [self._peek(index) for index in range(ahead)]
         ends = self._is(":", ahead) or self._peek(ahead) == Token("relation", "=", self._peek(ahead).spaced)
+        if not ends and (name := self._name_before_value()):
+            return name
         spoken = [index for index, token in enumerate(found) if token.kind == "word" or self._names_extreme(index)]
         if not ends or not spoken:
             return ""
@@ -355,6 +357,23 @@ class Parser:
             self._at += spoken[-1] + 1
             return ""
         self._at += ahead + 1
+        return name
+
+    def _name_before_value(self) -> str:
+        """Read `slope` in `slope 2, intercept 5`: known names right before a number, in a list."""
+        ahead = 0
+        while self._names_extreme(ahead) or (
+            self._peek(ahead).kind == "word" and self._peek(ahead).text.lower() not in _NOT_UNITS
+        ):
+            ahead += 1
+        said = [self._peek(index).text for index in range(ahead)]
+        signed = self._is("-", ahead)
+        if not said or self._peek(ahead + signed).kind != "number" or not any(token.text == "," for token in self._tokens):
+            return ""
+        name = word_label(said)
+        if not name.startswith(SPOKEN):
+            return ""
+        self._at += ahead
         return name
 
     def _names_extreme(self, ahead: int) -> bool:
@@ -1037,12 +1056,21 @@ class Parser:
         if self._peek().kind == "word" and self._peek().text.lower() in ("otherwise", "else", "elsewhere"):
             self._at += 1
             return OTHERWISE
-        conditions = [self._relation()]
+        conditions = [self._condition()]
         joined = ""
         while self._peek().kind == "conjunction" or (self._is(",") and self._peek(1).text not in ("\\\\", "end")):
             joined = "or" if self._next().text == "or" else joined or "and"
-            conditions.append(self._relation())
+            conditions.append(self._condition())
         return conditions[0] if len(conditions) == 1 else Sequence(tuple(conditions), "", joined)
+
+    def _condition(self) -> Node:
+        """A relation, or words about what they follow: `n \\text{ is even}`."""
+        node = self._relation()
+        words: list[str] = []
+        while self._peek().kind == "word":
+            words.append(self._next().text.lower())
+        said = " ".join(word for word in words if word not in DECORATION)
+        return Relation((node, Symbol(f"{SPOKEN}{said}")), ("∈",)) if said else node
 
     def _environment_name(self) -> str:
         self._expect("{")

@@ -64,6 +64,7 @@ _LEAD_INS: Final = frozenset(words for words, meant in FOREIGN.items() if not me
 _FIGURES: Final = "零一二三四五六七八九"
 _PLACES: Final = {"十": 10, "百": 100, "千": 1000}
 _CHINESE: Final = re.compile("[零一二三四五六七八九十百千万两]+")
+_CHINESE_FRACTION: Final = re.compile(r"(\d{1,9})\s?分之\s?(\d{1,9})")
 _DECIMAL_COMMA: Final = re.compile(r"(?<![\d.,])(\d{1,9}),(\d{1,2}|\d{4,9})(?![\d,])")
 
 
@@ -123,6 +124,7 @@ def in_english(text: str) -> str:
         return text
     if not text.isascii():
         text = _CHINESE.sub(lambda figures: str(_chinese_number(figures[0])), text)
+        text = _CHINESE_FRACTION.sub(r"\2/\1", text)
     found = _ABROAD.search(text)
     if found is None:
         return text

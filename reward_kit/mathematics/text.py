@@ -84,6 +84,9 @@ _DOUBLED: Final = re.compile(
 _TEXT: Final = re.compile(
     r"\\(?:text|mbox|textbf|textit|textrm|textnormal|textsf|texttt|emph|hbox|mathsf|mathtt|rm|bf|it)\s{0,4}\{([^{}]*)\}"
 )
+_VECTOR: Final = r"\\(?:vec|overrightarrow|mathbf|boldsymbol|bm|hat)(?![a-zA-Z])\s?\{?\s?\\?[a-zA-Z]{1,5}\s?\}?"
+_CROSSED: Final = re.compile(rf"({_VECTOR})\s*(?:\\times|\*)\s*(?={_VECTOR})")
+"""A product of two vectors with a cross, which is another one than with a dot."""
 _FONT: Final = re.compile(
     r"\\(?:mathrm|mathbf|mathit|boldsymbol|bm|operatorname|mathcal|vec|overrightarrow|hat|bar|overline|underline"
     r"|widehat|mathring|tilde|operatorname\*|mathop)(?![a-zA-Z])\s{0,4}"
@@ -173,7 +176,7 @@ def plain(text: str) -> str:
 
 def _plain(text: str) -> str:
     ascii_only = text.isascii()
-    said = words_in(text) if " " in text else []
+    said = words_in(text) if " " in text or text.isalpha() else []
     text = _without_damage(_of_one_country(text, said, ascii_only))
     if (meant := _meant_phrase(text)) is not None:
         return meant
@@ -273,6 +276,8 @@ def _without_typography(text: str) -> str:
     if "bar" in text or "overline" in text:
         text = _BARRED.sub(_conjugated, text)
     text = _TEXT.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", text)
+    if "\\times" in text:
+        text = _CROSSED.sub(r"\1_{cross} ", text)
     text = _ROMAN.sub(_roman, text)
     text = _FONT.sub(" ", text)
     return _TYPOGRAPHY.sub(lambda match: _SPACING.get(match[0], " "), text)
@@ -427,6 +432,12 @@ _RULES: Final = (
     _Rule((")_",), re.compile(r"\((\d{1,80})\)\s?_"), r"\1_"),
     _Rule(("_{",), re.compile(r"(?<=\d)_\{\s?[(\u27e6]\s?(\w{1,8})\s?[)\u27e7]\s?\}"), r"_{\1}"),
     _Rule(("base",), re.compile(r"(?<=\d)\s{0,2}(?:\(?(?:in\s)?base[- ]?)(\d{1,2}|[a-z]{3,7})\)?$"), r"_{\1}"),
+    # 0x2A, 0b101
+    _Rule(("0x", "0X"), re.compile(r"^0[xX]([0-9A-Fa-f]{1,40})$"), lambda found: f"{found[1].upper()}_{{16}}"),
+    _Rule(("0b", "0B"), re.compile(r"^0[bB]([01]{1,80})$"), r"\1_{2}"),
+    _Rule(("0o", "0O"), re.compile(r"^0[oO]([0-7]{1,40})$"), r"\1_{8}"),
+    # 1_234_567
+    _Rule(("_",), re.compile(r"^-?\d{1,3}(?:_\d{3}){1,9}$"), lambda found: found[0].replace("_", "")),
     # 14{,}7 and 1'234'567
     _Rule(("{,}",), re.compile(r"(?<!\d)(\d{1,12})\s?\{,\s?\}\s?(\d{1,12})(?!\d|\{,)"), _decimal_comma),
     _Rule(

@@ -70,7 +70,7 @@ _NUMBER: Final = re.compile(
     r"(?<![A-Za-z\d.])-?(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)(?:\.\d++)?+(?:/\d++)?+(?:%|(?![A-Za-z]))"
     r"|(?<!\d)-?\.\d++(?![A-Za-z])"
 )
-_SIGNS: Final = re.compile(r"[\\^=<>{}\[\]()_|*/+]|\d\s*[a-zA-Z](?![a-zA-Z])|(?<![a-zA-Z'])[b-hj-zB-HJ-Z](?![a-zA-Z'])")
+_SIGNS: Final = re.compile(r"#\s*[-+]\s*(?:$|[.,])|[\\^=<>{}\[\]()_|*/+]|\d\s*[a-zA-Z](?![a-zA-Z])|(?<![a-zA-Z'])[b-hj-zB-HJ-Z](?![a-zA-Z'])")
 _DOUBT: Final = re.compile(
     r"\b(?:not|cannot|can't|isn't|no|never|unable|impossible|error|incorrect|wrong|unknown|undefined|least|most|more|"
     r"less|than|between|or|either|neither|about|over|under|almost|nearly|up to|exceed\w*|greater|larger|smaller|fewer|"

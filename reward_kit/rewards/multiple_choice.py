@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from reward_kit.answers.final_answer import last_match, reconsidered_at, spoken_end, stated_answer
 from reward_kit.answers.statements import is_denied
 from reward_kit.models import EvaluateResult, Message, MetricResult
+from reward_kit.rewards._support.prose import ALONE_AFTER, ALONE_BEFORE
 from reward_kit.rewards._support.references import as_text
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
 from reward_kit.typed_interface import Operator, reward_function
@@ -349,12 +350,12 @@ def _places(text: str, option: _Option) -> Iterator[tuple[int, int]]:
     """Where a text names an option by its label."""
     label = re.escape(option.label)
     either = re.escape(option.label.lower())
-    brackets = rf"[(\[{{]\s{{0,2}}(?:{label}|{either})\s{{0,2}}[)\]}}]|(?<![\w'’-]){label}[.:)](?!\w)"
+    brackets = rf"[(\[{{]\s{{0,2}}(?:{label}|{either})\s{{0,2}}[)\]}}]|{ALONE_BEFORE}{label}[.:)](?!\w)"
     bracketed = [match.span() for match in re.finditer(brackets, text)]
     yield from ((start, end - (text[end - 1] in ".:")) for start, end in bracketed)
     if option.label.isdigit():  # a bare number in prose may be any number
         return
-    for match in re.finditer(rf"(?<![\w'’-]){label}(?![\w'’-])", text):
+    for match in re.finditer(rf"{ALONE_BEFORE}{label}{ALONE_AFTER}", text):
         if any(start <= match.start() < end for start, end in bracketed):
             continue
         if not (option.label in "AI" and _ARTICLE.match(text, match.end())):

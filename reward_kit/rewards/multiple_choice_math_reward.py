@@ -9,6 +9,7 @@ from typing import Any, Final
 from reward_kit.answers.final_answer import last_match, reconsidered_at, spoken_end, stated_answer
 from reward_kit.answers.statements import is_denied
 from reward_kit.models import EvaluateResult, Message
+from reward_kit.rewards._support.prose import ALONE_AFTER, ALONE_BEFORE
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
 from reward_kit.rewards.math import right_answer
 from reward_kit.typed_interface import reward_function
@@ -20,8 +21,8 @@ _OPTION: Final = re.compile(
     r"\(\s{0,2}(?P<round>[A-Ja-j])\s{0,2}\)"
     r"|\[\s{0,2}(?P<square>[A-Ja-j])\s{0,2}\]"
     r"|\{\s{0,2}(?P<curly>[A-Ja-j])\s{0,2}\}"
-    r"|(?<![\w'’-])(?P<pointed>[A-J])[.:)](?!\w)"
-    r"|(?<![\w'’-])(?P<alone>[A-J])(?![\w'’-])"
+    rf"|{ALONE_BEFORE}(?P<pointed>[A-J])[.:)](?!\w)"
+    rf"|{ALONE_BEFORE}(?P<alone>[A-J]){ALONE_AFTER}"
 )
 _ARTICLE: Final = re.compile(r"\s+(?!(?:or|and|is|was|because|since)\b)[a-z]")
 _SAYS: Final = re.compile(

@@ -6,13 +6,17 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["outside_code", "plain_words"]
+__all__ = ["ALONE_AFTER", "ALONE_BEFORE", "outside_code", "plain_words"]
 
 _FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)$", re.MULTILINE)
 _TICKS = re.compile(r"`+")
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Scripts written without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
+ALONE_BEFORE = rf"(?<![^\W{_UNSPACED}])(?<!['’-])"
+"""Nothing of a word comes before: the `B` in `答案是B` stands alone."""
+ALONE_AFTER = rf"(?![^\W{_UNSPACED}])(?!['’-])"
+"""Nothing of a word comes after."""
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 _LETTER = re.compile(r"[^\W_]")
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
