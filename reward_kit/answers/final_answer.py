@@ -148,7 +148,9 @@ _REMARK: Final = re.compile(r"\s\((?!or\b|and\b)[^()]{0,80}[A-Za-z]{3}[^()]{0,80
 _FREE: Final = 80
 """Characters of a line without a number that may be an answer in words."""
 _LONGEST_BETWEEN: Final = 60
-_NAME_OF_BOX: Final = re.compile(r"((?:\\?[A-Za-z]{1,7}(?:_\w|_\{\w+\})?|[A-Za-z]{3,12}))[\s$]*(?:=|\b(?:is|are|equals)\b)[\s$]*\Z")
+_NAME_OF_BOX: Final = re.compile(
+    r"((?:\\?[A-Za-z]{1,7}(?:_\w|_\{\w+\})?|[A-Za-z]{3,12}))[\s$]*(?:=|\b(?:is|are|equals)\b)[\s$]*\Z"
+)
 """The name whose value a box is."""
 _LONGEST_LINE: Final = 2_000
 """Of a longer line, the end is read."""

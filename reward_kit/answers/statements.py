@@ -178,7 +178,7 @@ _DISOWNS: Final = re.compile(
     r"|\bno\s(?!doubt|question|wonder|surprise|coincidence|accident|denying|mistake|contradiction|dispute)\w+\s(?:\w+\s){0,3}?that\s(?:the|it|this|[a-z]\b)"
     r"|(?<!not\s)(?<!n['’]t\s)(?<!cannot\s)(?<!one\s)(?<!be\s)\b(?:refus(?:e|es|ed|ing)|den(?:y|ies|ied|ying)|disput(?:e|es|ed|ing)|disprov(?:e|es|ed|ing)|refut(?:e|es|ed|ing)"
     r"|disagree(?:s|d|ing)?|contest(?:s|ed|ing)?)\b"
-    r"|\bdoubt(?:s|ed|ful)?\b(?!\sthat\sit\sis\snot)|\bunlikely\b|\bimpossible\s(?:that|for)\b|\bno\sway\b|\buntrue\b|\bfalse\s(?:that|to)\b"
+    r"|(?<!\bno\s)(?<!not\s)(?<!n['’]t\s)(?<!without\s)(?<!beyond\s)\bdoubt(?:s|ed|ful)?\b(?!\sthat\sit\sis\snot)|\bunlikely\b|\bimpossible\s(?:that|for)\b|\bno\sway\b|\buntrue\b|\bfalse\s(?:that|to)\b"
     r"|\b(?:wrong|incorrect|mistake|mistaken)\s(?:to|that|if|answer|option|choice|one|claim|assumption)\b|\b(?:far|different|apart|aside)\sfrom\b"
     r"|\b(?:anything|everything|all|any\sone|any\soption)\s(?:\w+\s)?but\b|\bany(?:thing)?\s(?:\w+\s){0,2}(?:except|other\sthan)\b"
     r"|\bexcept(?:ing|\sfor)?\b|\bexclud(?:e|es|ed|ing)\b|\bother\sthan\b(?<!none\sother\sthan)(?<!no\sother\sthan)|\brather\sthan\b|\binstead\sof\b"

@@ -16,7 +16,16 @@ from typing import Final
 from reward_kit.mathematics.nodes import Number
 from reward_kit.mathematics.tokens import Unreadable
 
-__all__ = ["foreign_number", "in_digits", "number", "plain_number", "roman_number", "spelled_number", "with_digits", "with_point"]
+__all__ = [
+    "foreign_number",
+    "in_digits",
+    "number",
+    "plain_number",
+    "roman_number",
+    "spelled_number",
+    "with_digits",
+    "with_point",
+]
 
 
 _MAX_POWER_OF_TEN: Final = 4_000
@@ -184,7 +193,7 @@ def with_digits(text: str) -> str | None:
 
 
 def in_digits(text: str) -> str:
-    """`text` with each number that it spells out in digits: `two` as 2, `two thirds` as 2/3, `two point five` as 2.5."""
+    """`text` with each number that it spells out in digits: `two` as 2, `two thirds` as 2/3, `one point five`."""
     return _SPELLED.sub(_digits_of, text)
 
 

@@ -59,7 +59,16 @@ from reward_kit.mathematics.nodes import (
 from reward_kit.mathematics.numbers import number, spelled_number, with_digits
 from reward_kit.mathematics.text import MAX_LENGTH, TEXT_CLOSE, TEXT_OPEN, in_one_spelling, plain
 from reward_kit.mathematics.tokens import END, Letters, Token, Unreadable, tokenise
-from reward_kit.mathematics.units import SPOKEN, UNIT_LETTERS, Size, is_known, known_unit, read_unit, singular, word_label
+from reward_kit.mathematics.units import (
+    SPOKEN,
+    UNIT_LETTERS,
+    Size,
+    is_known,
+    known_unit,
+    read_unit,
+    singular,
+    word_label,
+)
 
 __all__ = ["ParsedAnswer", "read_answer"]
 
@@ -368,7 +377,11 @@ class Parser:
             ahead += 1
         said = [self._peek(index).text for index in range(ahead)]
         signed = self._is("-", ahead)
-        if not said or self._peek(ahead + signed).kind != "number" or not any(token.text == "," for token in self._tokens):
+        if (
+            not said
+            or self._peek(ahead + signed).kind != "number"
+            or not any(token.text == "," for token in self._tokens)
+        ):
             return ""
         name = word_label(said)
         if not name.startswith(SPOKEN):

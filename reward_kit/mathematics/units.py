@@ -346,7 +346,7 @@ def names_something(words: list[str]) -> bool:
     for at, word in enumerate(words):
         if at and word.lower() in _OF_WHAT:
             return not any(rest.lower() in DENIALS or rest.lower().endswith("n't") for rest in words[at:])
-        if len(word) > 1 and not is_known(word) and word.lower() not in SYNONYMS:
+        if (len(word) > 1 or not word.isascii()) and not is_known(word) and word.lower() not in SYNONYMS:
             return False
     return True
 

@@ -33,7 +33,9 @@ _CHOICE: Final = re.compile(
 )
 _OTHER_CHOICE: Final = re.compile(r"\W{0,4}(?:(?i:or|and|maybe|possibly|perhaps)\b|\(?[A-J]\)?(?![\w']))")
 """What goes on like this offers more than one choice."""
-_REFUTED: Final = re.compile(rf"\W{{0,4}}(?:{'|'.join(map(re.escape, REFUTING))})\b|.*\?\W*\Z", re.IGNORECASE | re.DOTALL)
+_REFUTED: Final = re.compile(
+    rf"\W{{0,4}}(?:{'|'.join(map(re.escape, REFUTING))})\b|.*\?\W*\Z", re.IGNORECASE | re.DOTALL
+)
 """What follows a letter like this takes it back, or asks."""
 _GOES_ON: Final = re.compile(r"[\^_*/+=<>!(|]|-\s|\\(?:cdot|times|le|ge|leq|geq|ne|neq|approx|cup|cap|in)\b")
 """What goes on like this is a formula: (a)^2, (b) + 1."""
@@ -70,7 +72,9 @@ _NUMBER: Final = re.compile(
     r"(?<![A-Za-z\d.])-?(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)(?:\.\d++)?+(?:/\d++)?+(?:%|(?![A-Za-z]))"
     r"|(?<!\d)-?\.\d++(?![A-Za-z])"
 )
-_SIGNS: Final = re.compile(r"#\s*[-+]\s*(?:$|[.,])|[\\^=<>{}\[\]()_|*/+]|\d\s*[a-zA-Z](?![a-zA-Z])|(?<![a-zA-Z'])[b-hj-zB-HJ-Z](?![a-zA-Z'])")
+_SIGNS: Final = re.compile(
+    r"#\s*[-+]\s*(?:$|[.,])|[\\^=<>{}\[\]()_|*/+]|\d\s*[a-zA-Z](?![a-zA-Z])|(?<![a-zA-Z'])[b-hj-zB-HJ-Z](?![a-zA-Z'])"
+)
 _DOUBT: Final = re.compile(
     r"\b(?:not|cannot|can't|isn't|no|never|unable|impossible|error|incorrect|wrong|unknown|undefined|least|most|more|"
     r"less|than|between|or|either|neither|about|over|under|almost|nearly|up to|exceed\w*|greater|larger|smaller|fewer|"

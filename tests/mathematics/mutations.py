@@ -10,6 +10,8 @@ Most are written as templates, filled in from the number that the right answer i
 `reads` says what judges the pair: two answers ("answer"), a whole reply ("reply"), a box ("undone"), or a choice among
 options ("choice").
 
+Others rewrite the right answer itself, wherever it has what they are about: a fraction, a root, a bracket.
+
     python -m tests.mathematics.mutations PAIRS.jsonl      one line per operator, from the field `gold` of each line
 """
 
@@ -45,6 +47,8 @@ class Operator(NamedTuple):
     reads: Reads
     templates: tuple[tuple[str, str], ...]
     """Pairs of what is right and what is answered."""
+    rewrites: tuple[tuple[str, str], ...] = ()
+    """Patterns in a right answer, and what each match of them becomes, one at a time."""
 
 
 class Tried(NamedTuple):
@@ -77,7 +81,10 @@ def _fields(gold: str) -> dict[str, str]:
 
 
 def _stands_alone(gold: str) -> bool:
-    return 0 < len(gold.strip()) <= 80 and not re.search(r"[A-Za-z]{3}(?<!frac)(?<!sqrt)", gold.replace("\\", ""))
+    """Whether a right answer is one formula without words: such a one may stand in a sentence."""
+    bare = re.sub(r"\\[A-Za-z]+", " ", gold.strip())
+    formula = 0 < len(gold.strip()) <= 80 and "$" not in gold and "\n" not in gold
+    return formula and re.search(r"[\d^]", bare) is not None and re.search(r"[A-Za-z]{3}|\d\s+-?\d", bare) is None
 
 
 def _indian(number: int) -> str:
@@ -120,6 +127,10 @@ def _same(kind: str, name: str, *pairs: tuple[str, str], reads: Reads = "answer"
 
 def _other(kind: str, name: str, *pairs: tuple[str, str], reads: Reads = "answer") -> Operator:
     return Operator(kind, name, False, reads, pairs)
+
+
+def _rewritten(kind: str, name: str, *rewrites: tuple[str, str], keeps: bool) -> Operator:
+    return Operator(kind, name, keeps, "answer", (), rewrites)
 
 
 def _to(right: str, *answers: str) -> tuple[tuple[str, str], ...]:
@@ -1514,6 +1525,212 @@ OPERATORS: Final[tuple[Operator, ...]] = (
         ("B", "B contradicts the text."),
         reads="choice",
     ),
+    _other(
+        "denial",
+        "denied by the clause that leads to it",
+        *_to(
+            "{g}",
+            "The answer cannot possibly be ${g}$.",
+            "There is no reason to believe that the answer is ${g}$.",
+            "I refuse to accept ${g}$ as the answer.",
+            "We deny that the answer is ${g}$.",
+            "I can hardly believe that the answer is ${g}$.",
+            "There is no evidence whatsoever that the answer is ${g}$.",
+            "It does not follow that the answer is ${g}$.",
+            "The answer is not necessarily ${g}$.",
+            "Nothing here proves it, and we dispute that the answer is ${g}$.",
+        ),
+        reads="reply",
+    ),
+    _same(
+        "denial",
+        "no denial in the clause that leads to it",
+        *_to(
+            "{g}",
+            "There is no doubt that the answer is ${g}$.",
+            "It is not hard to see that the answer is ${g}$.",
+            "A negative value is impossible, so the answer is ${g}$.",
+            "I doubted it at first, but the answer is indeed ${g}$.",
+            "It cannot be denied that the answer is ${g}$.",
+            "The first case does not occur. Therefore the answer is ${g}$.",
+        ),
+        reads="reply",
+    ),
+    _other(
+        "denial",
+        "denied behind it",
+        *_to(
+            "{g}",
+            "My friend claims that the answer is ${g}$, which is false.",
+            "The answer is ${g}$, which is impossible.",
+            "They say that the answer is ${g}$, but I disagree.",
+            "The answer is ${g}$, though that is mistaken.",
+            "The answer is ${g}$: wrong.",
+            "The answer is ${g}$ (rejected).",
+        ),
+        reads="reply",
+    ),
+    _other(
+        "hedging",
+        "held only if something else did",
+        *_to(
+            "{g}",
+            "Had the sign been different, the answer would have been ${g}$.",
+            "If x were larger, the answer would be ${g}$.",
+            "The answer used to be ${g}$.",
+            "Were it a square, the answer would be ${g}$.",
+        ),
+        reads="reply",
+    ),
+    _other(
+        "denial",
+        "refuted in the box",
+        *_to("{g}", "{g}\\text{{ refuted}}", "{g}\\text{{ (crossed out)}}", "\\text{{far from }}{g}", "{g}?"),
+    ),
+    _other(
+        "other languages",
+        "a formula denied",
+        *_to(
+            "{g}",
+            "答案不是${g}$。",
+            "Die Antwort ist nicht ${g}$.",
+            "La respuesta no es ${g}$.",
+            "La réponse n'est pas ${g}$.",
+        ),
+        reads="reply",
+    ),
+    _same(
+        "other languages",
+        "a formula stated",
+        *_to("{g}", "答案是${g}$。", "Die Antwort ist ${g}$.", "La respuesta es ${g}$.", "Ответ: ${g}$"),
+        reads="reply",
+    ),
+    _same(
+        "names",
+        "known words before a formula",
+        *_to("{g}", "\\text{{exactly }}{g}", "\\text{{The answer is }}{g}"),
+        *_to("{n}\\pi", "\\text{{The area is }}{n}\\pi"),
+        *_to("{n}", "\\text{{(B)}}\\ {n}", "(C) {n}"),
+    ),
+    _other(
+        "names",
+        "another argument",
+        *_to("f(x) = {n}x", "f(y) = {n}x", "f(x) = {n}y"),
+        *_to("\\vec{{a}}\\cdot\\vec{{b}} = {n}", "\\vec{{a}}\\times\\vec{{b}} = {n}"),
+    ),
+    _same("names", "an argument of another name", *_to("f(x) = {n}x", "f(t) = {n}t", "y = {n}x")),
+    _same(
+        "named parts",
+        "without a sign between name and value",
+        *_to("slope = {n}, intercept = {m}", "slope {n}, intercept {m}", "intercept {m}, slope {n}"),
+        *_to("\\max = {m}, \\min = {n}", "max {m}, min {n}"),
+    ),
+    _other(
+        "named parts",
+        "exchanged without a sign between name and value",
+        *_to("slope {n}, intercept {m}", "slope {m}, intercept {n}"),
+        *_to("max {m}, min {n}", "max {n}, min {m}"),
+    ),
+    _same(
+        "number systems",
+        "fractions in a sentence",
+        *_to("\\frac{{1}}{{2}}", "The probability is one half."),
+        *_to("\\frac{{2}}{{3}}", "The answer is two thirds."),
+        *_to("2.5", "The mean is two point five.", "It is two and a half hours."),
+        *_to("14", "XIV"),
+        *_to("2A_{{16}}", "0x2A"),
+        reads="reply",
+    ),
+    _other(
+        "number systems",
+        "only the first word of a fraction",
+        *_to("1", "The probability is one half."),
+        *_to("2", "The answer is two thirds.", "The mean is two point five.", "It is two and a half hours."),
+        *_to("16", "XIV"),
+        *_to("20", "He came in on the twenty-fifth."),
+        reads="reply",
+    ),
+    _same(
+        "matrices",
+        "the identity by its letter",
+        *_to("\\begin{{pmatrix}}{n}&0\\\\0&{n}\\end{{pmatrix}}", "{n}I", "{n} I_2"),
+    ),
+    _other(
+        "matrices",
+        "another multiple of the identity",
+        *_to(
+            "\\begin{{pmatrix}}{n}&0\\\\0&{n}\\end{{pmatrix}}",
+            "{m}I",
+            "{n}",
+            "\\begin{{pmatrix}}{n}&1\\\\0&{n}\\end{{pmatrix}}",
+        ),
+    ),
+    _same(
+        "piecewise",
+        "even and odd in another order",
+        *_to(
+            "\\begin{{cases}}{n}, & \\text{{if }} k \\text{{ is even}}\\\\ {m}, & k \\text{{ is odd}}\\end{{cases}}",
+            "\\begin{{cases}}{m}, & k \\text{{ odd}}\\\\ {n}, & k \\text{{ even}}\\end{{cases}}",
+        ),
+    ),
+    _other(
+        "piecewise",
+        "even and odd exchanged",
+        *_to(
+            "\\begin{{cases}}{n}, & k \\text{{ even}}\\\\ {m}, & k \\text{{ odd}}\\end{{cases}}",
+            "\\begin{{cases}}{m}, & k \\text{{ even}}\\\\ {n}, & k \\text{{ odd}}\\end{{cases}}",
+        ),
+    ),
+    _other("work left undone", "variables that cancel", *_to("{n}", "{n}x^0", "x + {n} - x"), reads="undone"),
+    _rewritten(
+        "formulas",
+        "a digit or a sign changed",
+        (r"(?<![\d.,])[3-9](?![\d.,])", "1"),
+        (r"(?<=\d)[0-4](?![\d.,])", "7"),
+        (r"(?<=[\w)}])\s?\+\s?(?=[\d\\(])", " - "),
+        keeps=False,
+    ),
+    _rewritten(
+        "formulas",
+        "a fraction turned over",
+        (r"\\[dt]?frac\{(\d+)\}\{(?!\1\})(\d+)\}", r"\\frac{\2}{\1}"),
+        keeps=False,
+    ),
+    _rewritten(
+        "formulas",
+        "a root, a power or a function changed",
+        (r"\\sqrt\{(?=[2-9])", r"\\sqrt[3]{"),
+        (r"\\sqrt\{([2-9]\d*)\}", r"\1"),
+        (r"\^\{?[2-9]\}?", ""),
+        (r"\\sin", r"\\cos"),
+        (r"\\ln", r"\\sin"),
+        (r"\\pi(?!\^)", r"\\pi^2"),
+        keeps=False,
+    ),
+    _rewritten(
+        "formulas",
+        "a relation or an operation on sets changed",
+        (r"\\leq?(?![a-z])", "<"),
+        (r"<", ">"),
+        (r"\\cup", r"\\cap"),
+        (r"(?<!-)\\infty", r"-\\infty"),
+        keeps=False,
+    ),
+    _rewritten(
+        "formulas",
+        "typography",
+        (r"\\frac", r"\\dfrac"),
+        (r"(?<=\d)\\pi", r" \\cdot \\pi"),
+        (r"\\pi", "π"),
+        (r"\\sqrt\{(\d+)\}", r"√\1 "),
+        (r"\\leq?(?![a-z])", r"\\leqslant "),
+        (r"\\cup", "∪"),
+        (r"\\infty", "∞"),
+        (r"^\(([^()]*,[^()]*)\)$", r"\\left(\1\\right)"),
+        (r"^\\frac\{(\d+)\}\{(\d+)\}$", r"\1/\2"),
+        (r"^([^$]+)$", r"$\1$"),
+        keeps=True,
+    ),
 )
 
 
@@ -1527,6 +1744,18 @@ def made(operator: Operator, gold: str) -> Iterator[tuple[str, str]]:
         wanted = {name for text in (right, answer) for _, name, _, _ in string.Formatter().parse(text) if name}
         if wanted <= fields.keys():
             yield right.format(**fields), answer.format(**fields)
+    if "g" in fields:
+        yield from _rewrites(operator, gold.strip())
+
+
+def _rewrites(operator: Operator, gold: str) -> Iterator[tuple[str, str]]:
+    """The right answer with one match of one pattern after the other rewritten."""
+    answers = {
+        gold[: match.start()] + match.expand(meant) + gold[match.end() :]
+        for pattern, meant in operator.rewrites
+        for match in re.finditer(pattern, gold)
+    }
+    yield from ((gold, answer) for answer in sorted(answers - {gold}))
 
 
 def is_right(operator: Operator, gold: str, answer: str) -> bool:

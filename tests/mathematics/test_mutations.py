@@ -10,7 +10,7 @@ import pytest
 from reward_kit.mathematics.equivalence import equivalent
 from tests.mathematics.mutations import OPERATORS, Operator, is_right, made
 
-GOLDS = ("7", "23", "48", r"\frac{3}{4}", "x^2+1", "(1, 2)")
+GOLDS = ("7", "23", "48", r"\frac{3}{4}", "x^2+1", "(1, 2)", r"(-\infty, 3) \cup (4, 5]", r"\frac{\sqrt{5}}{2}\pi")
 """Two of them fill in all templates, and the others those that take any right answer."""
 
 
