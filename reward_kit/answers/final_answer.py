@@ -92,7 +92,7 @@ _RETRACTS: Final = re.compile(
 """Who says so has no answer, until another one comes."""
 _RECONSIDERS: Final = re.compile(
     r"\b(?:wait|actually|hold on|hmm+|sorry|on second thought|or rather|I meant?|let me (?:re\w+|correct|fix)|"
-    r"upon (?:re\w+|closer)|after re\w+|edit:|update:|revised|instead|should (?:actually )?(?:be|have been))\b"
+    r"upon (?:re\w+|closer)|after re\w+|revised|instead|should (?:actually )?(?:be|have been))\b|\b(?:edit|update):"
     r"|(?:^|[.!?,;:—-]\s?|\n)no\b(?=[,.:;!—-])",
     re.IGNORECASE,
 )
@@ -110,7 +110,8 @@ _MATH: Final = re.compile(FORMULA, re.DOTALL)
 _DISPLAYED: Final = re.compile(r"\$\$[^$]{1,2000}\$\$|\\\[(?:(?!\\\]).){1,2000}\\\]", re.DOTALL)
 _OPEN_BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,4}\{")
 _END_OF_FORMULA: Final = re.compile(r"\$|\n|\\[\])]")
-_SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
+_CLAUSES: Final = re.compile(r"(?<=[.!?;])\s+|\b(?:but|however|therefore|hence|thus)\b", re.IGNORECASE)
+"""What a supposition does not reach beyond."""
 _NEAR: Final = 120
 """Characters before and after an answer that may deny or suppose it."""
 _BESIDE: Final = 40
@@ -402,7 +403,7 @@ def _after_phrase(text: str, begin: int = 0) -> Answer | None:
     for phrase in reversed(list(_PHRASE.finditer(text, begin))):
         line = text.rfind("\n", 0, phrase.start()) + 1
         before = text[max(line, phrase.start() - _NEAR) : phrase.start()]
-        if _SUPPOSES.search(_SENTENCES.split(before)[-1]):
+        if _SUPPOSES.search(_CLAUSES.split(before)[-1]):
             continue
         found = _stated_after(text, phrase)
         if found is None or _is_taken_from(text, phrase, found):

@@ -107,7 +107,7 @@ _CLAUSE_END: Final = re.compile(r"[,;](?=\s)|\)|\s[–—-]\s|—|\b(?:so|then|t
 _REFUTING: Final = "(?:" + "|".join(re.escape(words).replace(r"\ ", r"\s") for words in REFUTING) + ")"
 _WORDS_BETWEEN: Final = (
     r"(?:\s+(?:(?!only|like)\w{2,}ly|really|ever|even|at\sall|in\sfact|be|equal|to|the|answer|a|an|any|value|solution|root|is|as|of|have|been|simply|just|exactly|candidate|possible|"
-    r"extraneous|spurious|negative|invalid|out|for|that|it|number|result|option|choice|say|think|assume|claim|conclude|write|accept|take|call)){0,5}"
+    r"extraneous|spurious|negative|invalid|out|for|that|it|number|result|option|choice|say|think|assume|claim|conclude|write|accept|take|call|like|choose|pick)){0,5}"
 )
 _DENIED_BEFORE: Final = re.compile(
     rf"(?:\bnot|n't|n’t|\bnever|\breject(?:s|ed|ing)?|\bdiscard(?:s|ed|ing)?|\bdisregard(?:s|ed|ing)?|\bexclud\w{{1,4}}"
@@ -132,6 +132,12 @@ _CONTRARY_BEFORE: Final = re.compile(
     re.IGNORECASE,
 )
 """What stands before a value that would hold if something else did, which does not."""
+_LETTERS_BEFORE: Final = re.compile(
+    r"(?<![\w'’(\[])(?:[(\[]?[A-J][)\]]?(?:,\s(?:and\s|or\s|nor\s)?|\s(?:and|or|nor)\s))+[(\[]?\Z"
+)
+_JOINED_BEFORE: Final = re.compile(r"\b(?:and|or|nor)\s[(\[]?\Z")
+_LETTERS_AFTER: Final = re.compile(r"[)\]]?(?:,\s(?:and\s|or\s|nor\s)?|\s(?:and|or|nor)\s)[(\[]?[A-J]\b")
+_LETTER_IN_BRACKETS: Final = 3
 _SHARES: Final = re.compile(r"\s?,\s?\$[^$\n]{1,200}\$|,?\s(?:or|nor)\s\S{1,200}", re.IGNORECASE)
 """What shares the fate of the value before it: a further formula of a list, or the other of two."""
 _TAKEN_BACK: Final = re.compile(
@@ -157,14 +163,14 @@ _DENIES_ABROAD: Final = re.compile(
 )
 _CUES: Final = re.compile(
     r"\b(?:not|never|neither|nor|no|none|nobody|cannot|without|except|exclud|other|rather|instead|but|wrong|incorrect|false|untrue"
-    r"|reject|rul|eliminat|discard|dismiss|doubt|unlikely|impossible|from|mistake|who|some|many|most|hardly|refus|den[yi]"
+    r"|reject|rul|eliminat|discard|dismiss|doubt|unlikely|impossible|from|mistake|who|some|many|most|hardly|refus|den[yi]|every|people|students|error"
     r"|disput|disprov|refut|disagree|contest)|n['’]t\b",
     re.IGNORECASE,
 )
 """Without one of these nothing is disowned."""
 _CLAUSE_STARTS: Final = re.compile(
-    r"[.;:!?—]\s|(?<![A-J)]),\s|(?<=[A-J)]),\s(?!\(?[A-J]\)?(?:,|\s(?:and|or|nor)\b)|(?:and|or|nor)\s|\Z)"
-    r"|\b(?<!anything\s)(?<!everything\s)(?<!nothing\s)(?<!all\s)(?<!one\s)but\b"
+    r"[.;:!?—]\s|(?<![A-J)]),\s(?!(?:including|even|like|such)\b)|(?<=[A-J)]),\s(?!\(?[A-J]\)?(?:,|\s(?:and|or|nor)\b)|(?:and|or|nor)\s|\Z)|(?:(?<=\band\s[A-J])|(?<=\bor\s[A-J])|(?<=\bnor\s[A-J])),\s\Z"
+    r"|\b(?<!anything\s)(?<!everything\s)(?<!nothing\s)(?<!all\s)(?<!one\s)(?<!them\s)(?<!these\s)(?<!those\s)but\b"
     r"|\b(?:so|then|therefore|thus|hence|leaves|leaving|because|since|which|while|whereas"
     r"|and\s(?:so|the|it|thus|therefore|we|this|that))\b",
     re.IGNORECASE,
@@ -175,28 +181,30 @@ _DISOWNS: Final = re.compile(
     r"|the\scase\sthat|possible\s(?:that|for)|likely|correct\sthat)\b"
     r"|(?:\b(?:not|never|cannot|hardly)|n['’]t)\s(?!(?:\w+\s){0,2}?(?:hard|difficult|surprising|only|just|doubt|deny|denied|disputed?|questioned"
     r"|forget|escape|coincidence|accident)\b)(?:(?!we\b|i\b|it\b|they\b|he\b|she\b|you\b|so\b)\w+\s){1,6}?that\s(?:the|it|this|[a-z]\b)"
-    r"|\bno\s(?!doubt|question|wonder|surprise|coincidence|accident|denying|mistake|contradiction|dispute)\w+\s(?:\w+\s){0,3}?that\s(?:the|it|this|[a-z]\b)"
+    r"|\bno\s(?!doubt|question|wonder|surprise|coincidence|accident|denying|mistake|contradiction|dispute)\w+\s(?:\w+\s){0,3}?(?:that\s(?:the|it|this|[a-z]\b)"
+    r"|(?:to|for)\s(?:choose|pick|select|choosing|say|answer|accept|believe|think|assume|conclude)\b)"
+    r"|\b(?:common|usual|typical|careless|easy|frequent)\s(?:\w+\s)?(?:mistake|error)\b"
     r"|(?<!not\s)(?<!n['’]t\s)(?<!cannot\s)(?<!one\s)(?<!be\s)\b(?:refus(?:e|es|ed|ing)|den(?:y|ies|ied|ying)|disput(?:e|es|ed|ing)|disprov(?:e|es|ed|ing)|refut(?:e|es|ed|ing)"
     r"|disagree(?:s|d|ing)?|contest(?:s|ed|ing)?)\b"
     r"|(?<!\bno\s)(?<!not\s)(?<!n['’]t\s)(?<!without\s)(?<!beyond\s)\bdoubt(?:s|ed|ful)?\b(?!\sthat\sit\sis\snot)|\bunlikely\b|\bimpossible\s(?:that|for)\b|\bno\sway\b|\buntrue\b|\bfalse\s(?:that|to)\b"
     r"|\b(?:wrong|incorrect|mistake|mistaken)\s(?:to|that|if|answer|option|choice|one|claim|assumption)\b|\b(?:far|different|apart|aside)\sfrom\b"
-    r"|\b(?:anything|everything|all|any\sone|any\soption)\s(?:\w+\s)?but\b|\bany(?:thing)?\s(?:\w+\s){0,2}(?:except|other\sthan)\b"
+    r"|\b(?:anything|everything|all|any\sone|any\soption)\s(?:of\s)?(?:\w+\s)?but\b|\bany(?:thing)?\s(?:\w+\s){0,2}(?:except|other\sthan)\b"
     r"|\bexcept(?:ing|\sfor)?\b|\bexclud(?:e|es|ed|ing)\b|\bother\sthan\b(?<!none\sother\sthan)(?<!no\sother\sthan)|\brather\sthan\b|\binstead\sof\b"
     r"|\breject(?:s|ed|ing)?\b|\brul(?:e|es|ed|ing)\sout\b|\beliminat(?:e|es|ed|ing)\b|\bdiscard(?:s|ed|ing)?\b|\bdismiss(?:es|ed|ing)?\b"
-    r"|\b(?:some|many|most|other)\s(?:\w+\s)?(?:say|think|believe|choose|claim|pick|answer|guess)\b"
-    r"|\bwho\swould\b|\bneither\b|\bnor\b|\b(?:wrong|incorrect|false|only\swrong)\s(?:one|answer|option|choice)\s(?:is|was)\b"
+    r"|\b(?:some|many|most|other|every(?:one|body)|people|students)\s(?:\w+\s)?(?:say|think|believe|choose|claim|pick|answer|guess)s?\b"
+    r"|\bwho\swould\b|\bneither\b|\bnor\b|\bnone\sof\b|\b(?:wrong|incorrect|false|only\swrong)\s(?:one|answer|option|choice)\s(?:is|was)\b"
     r"|\bthe\s(?:incorrect|wrong|false)\s(?:\w+\s)?(?:is|was)\b",
     re.IGNORECASE,
 )
 """What denies or doubts whatever comes behind it in the same clause."""
 _REFUTED_AFTER: Final = re.compile(
     r"[\s$*_)}\\\"”.]{0,6}(?:"
-    r"\?\s*[\"”]?\s*(?:No|Wrong|Never|Not)\b"
+    r"\?(?!\W{0,3}(?:yes|indeed|correct|right|exactly|sure)\b)"
     rf"|(?:is|was|looks?|seems?|sounds?|appears?|would\sbe)\s(?:\w+\s){{0,2}}{_REFUTING}\b"
     rf"|(?:[:(]|\s[–—-]\s)\s?(?!out\b){_REFUTING}\b"
     rf"|,?\s?which\s(?:i\s(?:think|believe|know)\s)?(?:is|was|seems?|looks?|sounds?|must\sbe|would\sbe)\s(?!not\b)(?:\w+\s)?{_REFUTING}\b(?!\sto\b)"
     r"|,?\s?(?:but|yet|and|though|although|however),?\s(?:i|we|this|that|it|he|she|they)\s(?:\w+\s){0,3}?(?:disagree|doubt)\b"
-    rf"|,?\s?(?:but|yet|and|though|although|however),?\s(?:this|that|it|he|she|they)\s(?:is|was|are|were|seems?)\s(?!not\b)(?:\w+\s)?{_REFUTING}\b(?!\sto\b)"
+    rf"|,?\s?(?:but|yet|and|though|although|however),?\s(?:this|that|it|he|she|they|all|most|every(?:one|body))\s(?:is|was|are|were|seems?)\s(?!not\b)(?:\w+\s)?{_REFUTING}\b(?!\sto\b)"
     r"|(?:is|was|looks?|seems?|sounds?|appears?)\s(?:\w+\s){1,3}?,?\s?but\s(?:\w+\s){0,3}?(?:not|wrong|incorrect|false|isn['’]t)\b"
     r"|(?:is|was|looks?|seems?|sounds?|appears?)\s(?:\w+\s){0,2}\w+,\sbut\s(?:it\s|that\s|this\s)?(?:is\s|was\s)?(?:not|wrong|incorrect|false|isn['’]t|wasn['’]t)\b"
     r"|(?:is|was)\s(?:not|never)\b(?!\s(?:only|just|surprising))|(?:is|was)n['’]t\b"
@@ -212,7 +220,7 @@ _BOUNDED: Final = re.compile(
     r"\b(?:is|are|was|were|be|lies|lie|stays?)\s+(?:\w+ly\s+|always\s+|never\s+)?(?:at\s(?:least|most)|(?:no\s)?(?:less|more|greater|fewer|"
     r"larger|smaller|bigger|higher|lower)\sthan(?:\sor\sequal\sto)?|under|over|above|below|up\sto|within|outside|divisible\sby|"
     r"an?\s(?:multiple|factor|divisor)\sof|congruent\sto|close\sto|near)\s*[$\\(]{0,3}\Z"
-    r"|[<>≤≥≠]\s?[$\\(]{0,3}\Z|\\(?:leq?|geq?|neq?|lt|gt)\s?\Z",
+    r"|\b(?:exceeds?|surpass(?:es)?)\s*[$\\(]{0,3}\Z|[<>≤≥≠]\s?[$\\(]{0,3}\Z|\\(?:leq?|geq?|neq?|lt|gt)\s?\Z",
     re.IGNORECASE,
 )
 _LED_TO: Final = re.compile(
@@ -301,7 +309,8 @@ _BEFORE: Final = (
     ),
     (
         ("<", ">", "≤", "≥", "≠", "\\le", "\\ge", "\\ne", "\\lt", "\\gt", "least", "most", "than", "under", "over",
-         "above", "below", "up to", "within", "outside", " by", " of", "congruent", "close", "near"),
+         "exceed", "surpass", "above", "below", "up to", "within", "outside", " by", " of", "congruent", "close",
+         "near"),
         _BOUNDED,
     ),
     (("if", "unless", "whether", "suppos", "assum", "though", "true that", "false that", "to be"), _SUPPOSED_BEFORE),
@@ -388,6 +397,9 @@ def statement_in_masked(masked: str) -> Statement | None:
     values = [value for value in values_in(masked) if value.start >= begin]
     kept = _not_denied(masked, values)
     asides = _subordinate(masked)
+    if len(kept) < len(values):  # "It cannot be 36, since 36 is even" denies both
+        denied = {value.text for value in values if value not in kept}
+        kept = [value for value in kept if value.text not in denied or not _is_within(value, asides)]
     ranked = [(_rank(masked, value, kept, asides), value) for value in kept]
     nothing = _NOTHING.search(masked)
     if nothing is not None and not any(rank < 1 and value.start > nothing.end() for rank, value in ranked):
@@ -412,9 +424,20 @@ def _before(text: str, value: Statement) -> str:
 def is_denied(text: str, start: int, end: int) -> bool:
     """Whether a text says that what stands from `start` to `end` is not the case, or only a bound."""
     before = text[max(0, start - _LONGEST_CONTEXT) : start]
+    if (first := _first_of_list(before, text, start, end)) is not None:
+        return is_denied(text, first, first + 1)
     if any(pattern.search(before) for pattern in _denials_in(before)) or _DENIED_AFTER.match(text, end) is not None:
         return True
     return _is_disowned(before) or _REFUTED_AFTER.match(text, end) is not None
+
+
+def _first_of_list(before: str, text: str, start: int, end: int) -> int | None:
+    """Where the list of letters begins that a letter is in the middle or at the end of; `None` where there is none."""
+    listed = _LETTERS_BEFORE.search(before) if end - start <= _LETTER_IN_BRACKETS else None
+    if listed is None or not (_JOINED_BEFORE.search(before) or _LETTERS_AFTER.match(text, end)):
+        return None
+    at = start - len(before) + listed.start()
+    return at + (text[at] in "([")
 
 
 def _is_disowned(before: str) -> bool:
@@ -475,7 +498,7 @@ def _rank(  # noqa: PLR0911 - one line per rank
     text: str, value: Statement, values: list[Statement], asides: list[tuple[int, int]]
 ) -> int:
     """How far a value is from what the sentence states: -1 for its statement, more for what it only mentions."""
-    if any(start <= value.start < end for start, end in asides):
+    if _is_within(value, asides):
         return 3
     if _only_a_name(value):
         return 2
@@ -490,6 +513,10 @@ def _rank(  # noqa: PLR0911 - one line per rank
         return 1
     goes_on = _GOES_ON.search(text, value.end)
     return 0 if goes_on is not None or not _leads(text, value) else -1
+
+
+def _is_within(value: Statement, clauses: list[tuple[int, int]]) -> bool:
+    return any(start <= value.start < end for start, end in clauses)
 
 
 def _only_a_name(value: Statement) -> bool:

@@ -152,6 +152,9 @@ class Comparer:
         assert isinstance(gold, Sequence) and isinstance(answer, Sequence)
         if len(gold.items) != len(answer.items):
             return None
+        others = [[item for item in node.items if _is_otherwise(item)] for node in (gold, answer)]
+        if all(others) and self._pieces(others[0][0], others[1][0]) is not True:
+            return False
         return same_members(gold.items, answer.items, self._pieces, once=True)
 
     def _pieces(self, gold: Node, answer: Node) -> bool | None:
@@ -207,6 +210,10 @@ class Comparer:
                 return verdict
         if _unknown_words(gold) != _unknown_words(answer):
             return False
+        return self._unlabelled(gold, answer)
+
+    def _unlabelled(self, gold: Relation, answer: Relation) -> bool | None:
+        """Whether two relations say the same, where they are more than names of values."""
         if all(operator == "=" for operator in (*gold.operators, *answer.operators)):
             return self._equations(gold, answer)
         if is_set(gold) and is_set(answer):
@@ -600,6 +607,11 @@ def _each_named(node: Node, other: Node) -> Node:
     if any(operator != "=" for operator in node.operators) or not all(isinstance(name, Symbol) for name in names):
         return node
     return Sequence(tuple(Relation((name, value), ("=",)) for name in names))
+
+
+def _is_otherwise(node: Node) -> bool:
+    """Whether a piece of a function holds for all values that no other is for."""
+    return isinstance(node, Builder) and node.condition == OTHERWISE
 
 
 _DIRECTIONS: Final = ("i", "j", "k")

@@ -67,6 +67,8 @@ _OPERATOR: Final = re.compile(
     r"[+*×·⋅∙÷]|\\(?:cdot|times|div|ast|pm)(?![A-Za-z])|[\d)}]\s*[-−]\s*[\d(\\]|[\d)]\s*\(|matrix\}"
 )
 """Without one there is no arithmetic: `2 1/3` is a number, and so is `5 hours 30 minutes`."""
+_DIVISION: Final = re.compile(r"÷|\\div(?![A-Za-z])")
+"""A division that is to be done, and no fraction."""
 _CALLS: Final = {
     **dict.fromkeys(("sin", "cos", "tan", "cot", "sec", "csc"), "trigonometric"),
     **dict.fromkeys(("sinh", "cosh", "tanh", "coth"), "hyperbolic"),
@@ -112,9 +114,14 @@ def left_undone(gold: str, answer: str) -> str | None:
     right, given = _read(gold), _read(answer)
     if right is None or given is None or symbols(right):
         return None
+    return _undone(right, given, gold, answer)
+
+
+def _undone(right: Node, given: Node, gold: str, answer: str) -> str | None:
+    """The kind of work that an expression leaves undone beside the right one; both as read and as written."""
     allowed = _kinds(right, gold)
-    if isinstance(given, Sum | Product | Quotient | Power) and symbols(given) and _rational(right):
-        return "arithmetic"  # variables that cancel
+    if _rational(right) and _computed(given, answer, gold):
+        return "arithmetic"
     undone = sorted(_kinds(given, answer) - allowed)
     if undone:
         return undone[0]
@@ -124,6 +131,13 @@ def left_undone(gold: str, answer: str) -> str | None:
         return None
     worked_out = all(_is_number(value) for value in _values(given) if _rational(value) and _rational_form(value))
     return None if worked_out else "arithmetic"
+
+
+def _computed(given: Node, answer: str, gold: str) -> bool:
+    """Whether an answer divides with a sign, or holds variables that cancel."""
+    if _DIVISION.search(answer) and not _DIVISION.search(gold):
+        return True
+    return isinstance(given, Sum | Product | Quotient | Power) and bool(symbols(given))
 
 
 def _result_of(text: str) -> str:
@@ -234,7 +248,7 @@ def _is_number(node: Node) -> bool:
     if isinstance(node, Number | InBase | Symbol | Constant | Opaque | PlusMinus):
         return True
     if isinstance(node, Quotient):
-        return _simple(node.over) and _simple(node.under)
+        return _whole(node.over) and _whole(node.under)
     if isinstance(node, Ratio):
         return all(map(_simple, node.parts))
     if isinstance(node, Sum):
@@ -288,6 +302,11 @@ def _is_prime(number: int) -> bool:
 
 def _simple(node: Node) -> bool:
     return isinstance(node, Number) or (isinstance(node, Negative) and _simple(node.value))
+
+
+def _whole(node: Node) -> bool:
+    """Whether a part of a fraction is a whole number, as written."""
+    return (isinstance(node, Number) and node.decimals is None) or (isinstance(node, Negative) and _whole(node.value))
 
 
 def _rational(node: Node) -> bool:

@@ -57,6 +57,7 @@ from reward_kit.mathematics.nodes import (
     symbols,
 )
 from reward_kit.mathematics.numbers import number, spelled_number, with_digits
+from reward_kit.mathematics.spoken import in_symbols
 from reward_kit.mathematics.text import MAX_LENGTH, TEXT_CLOSE, TEXT_OPEN, in_one_spelling, plain
 from reward_kit.mathematics.tokens import END, Letters, Token, Unreadable, tokenise
 from reward_kit.mathematics.units import (
@@ -78,6 +79,7 @@ _CONDITIONS: Final = frozenset(
 )
 _LEAD: Final = re.compile(rf"{TEXT_OPEN}([^{TEXT_OPEN}{TEXT_CLOSE}]{{1,80}}){TEXT_CLOSE}\s*(?=[^\s{TEXT_OPEN}])")
 """Words in a `\\text` before something else."""
+_REMARK: Final = re.compile(rf"(?<=\S)\s*\(([A-Za-z]{{3,12}}(?:\s[A-Za-z]{{2,12}}){{0,3}})\)(?<!{TEXT_OPEN})$")
 _COPULAS: Final = frozenset({"is", "are", "was", "were", "equals"})
 _PAIR: Final = re.compile(r"(?<![A-Za-z\\])[a-z]{2}(?![A-Za-z])")
 _WORD: Final = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{3}|(?i:it|is|so|he|we|of|no|up)(?![A-Za-z]))")
@@ -171,14 +173,14 @@ def read_answer(text: str) -> ParsedAnswer:
     """What `text` says; `Unreadable` where it is not mathematics, or too much of it."""
     if len(text) > MAX_LENGTH:
         raise Unreadable("too long")
-    bare = _without_lead(plain(text))
+    bare = _without_remark(_without_lead(plain(text)))
     if bare[:1].isalpha() or bare[:2].strip(f" {TEXT_OPEN}").isalpha():
         spelled = spelled_number(bare.strip(f"{TEXT_OPEN}{TEXT_CLOSE} "))
         if spelled is not None:
             return ParsedAnswer(Number(spelled))
         digits = with_digits(bare.replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " "))
         if digits is not None:
-            bare = in_one_spelling(digits)
+            bare = in_one_spelling(in_symbols(digits))
     try:
         return _parse(tokenise(bare))
     except Unreadable:
@@ -200,6 +202,14 @@ def _without_lead(text: str) -> str:
     if all(singular(word) in DECORATION or word.lower() in DECORATION for word in words):
         return rest
     return f"{' '.join(words[:-1])} = {rest}" if words[-1] in _COPULAS else text
+
+
+def _without_remark(text: str) -> str:
+    """`text` without known words in brackets behind it: `70 (exactly)`."""
+    remark = _REMARK.search(text) if text.endswith(")") else None
+    if remark is None or not all(word.lower() in DECORATION for word in remark[1].split()):
+        return text
+    return text[: remark.start()].rstrip()
 
 
 def _other_letters(text: str) -> Letters | None:
@@ -376,12 +386,9 @@ class Parser:
         ):
             ahead += 1
         said = [self._peek(index).text for index in range(ahead)]
-        signed = self._is("-", ahead)
-        if (
-            not said
-            or self._peek(ahead + signed).kind != "number"
-            or not any(token.text == "," for token in self._tokens)
-        ):
+        begins = self._peek(ahead + self._is("-", ahead))
+        value = begins.kind == "number" or (begins.kind == "mark" and begins.text in ("(", "["))
+        if not said or not value or not any(token.text == "," for token in self._tokens):
             return ""
         name = word_label(said)
         if not name.startswith(SPOKEN):

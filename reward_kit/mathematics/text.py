@@ -92,6 +92,9 @@ _FONT: Final = re.compile(
     r"|widehat|mathring|tilde|operatorname\*|mathop)(?![a-zA-Z])\s{0,4}"
 )
 _ROMAN: Final = re.compile(r"\\(?:mathrm|operatorname\*?|mathop)\s{0,4}\{([^{}]*)\}")
+_ANGLE: Final = re.compile(
+    r"(?:(?<![A-Za-z\\])m\s?)?\\(?:measured)?angle\s{0,2}\{?\s?([A-Z])\s?([A-Z])\s?([A-Z])\s?\}?(?![A-Za-z_])"
+)
 _TYPOGRAPHY: Final = re.compile(
     r"\\\\|(?<![A-Za-z\\])m\s?\\(?:measured)?angle(?![a-zA-Z])|\\(?:angle|measuredangle|left|right|bigl|bigr|Bigl|Bigr|biggl|biggr|big|Big|bigg|Bigg|middle)(?![a-zA-Z])\.?"
     r"|\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|thinspace|negthinspace|medspace|thickspace)"
@@ -145,7 +148,7 @@ _PHRASES: Final = (
     ),
     (
         re.compile(
-            r"\s*(?:there\s+(?:is|are)\s+|has\s+)?no\s+(?:real\s+|integer\s+|such\s+)?(?:solutions?|roots?)"
+            r"\s*(?:there\s+(?:is|are)\s+|(?:(?:(?:the|this)\s+)?(?:system|equation|problem|inequality|it)\s+)?has\s+)?no\s+(?:real\s+|integer\s+|such\s+)?(?:solutions?|roots?)"
             r"(?:\s+exists?)?[.}]*\s*|\s*(?:the\s+)?empty\s+set\.?\s*",
             re.IGNORECASE,
         ),
@@ -278,6 +281,8 @@ def _without_typography(text: str) -> str:
     text = _TEXT.sub(rf" {TEXT_OPEN}\1{TEXT_CLOSE} ", text)
     if "\\times" in text:
         text = _CROSSED.sub(r"\1_{cross} ", text)
+    if "angle" in text:
+        text = _ANGLE.sub(_at_its_vertex, text)
     text = _ROMAN.sub(_roman, text)
     text = _FONT.sub(" ", text)
     return _TYPOGRAPHY.sub(lambda match: _SPACING.get(match[0], " "), text)
@@ -296,6 +301,11 @@ def _conjugated(match: re.Match[str]) -> str:
     if len(inside) == 1:
         return f" {inside}_{{bar}} "
     return f" conjugate({inside}) " if _COMPLEX.search(inside) else match[0]
+
+
+def _at_its_vertex(match: re.Match[str]) -> str:
+    """An angle by its vertex and its sides: ABC and CBA are one, and ACB is another."""
+    return f" {match[2]}_{{{min(match[1], match[3])}{max(match[1], match[3])}}} "
 
 
 def _roman(match: re.Match[str]) -> str:

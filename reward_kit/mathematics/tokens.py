@@ -63,7 +63,7 @@ SHORT_WORDS: Final = frozenset(
     "is if no not the of in for all any are to at by as be it an on so we he she has was were its iff per via yes but "
     "cm mm km nm ft mi yd lb lbs kg mg ml mL cc oz hr hrs min mins sec secs ms day yr yrs mph kmh kph sq cu pm am USD "
     "usd EUR eur odd dne DNE cup gal pt qt mol kJ kW kWh Hz kHz MHz GB MB TB KB kB Pa kPa atm dB eV rad deg pct men "
-    "sum age leg arc tax fee pay row "
+    "sum ans age leg arc tax fee pay row "
     "man boy car cat dog egg pen box bag way set two six ten one red let can nor out bit tip rpm pts mA kN Nm fps lbf "
     "rs Rs INR GBP CNY RMB AUD CAD erg cal bar lux rev MeV keV GeV AU ly kpc Mpc mV kV MPa GPa nF MW GW mW mH".split()
 )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from reward_kit.answers.final_answer import last_match, reconsidered_at, spoken_end, stated_answer
@@ -48,11 +49,7 @@ def extract_mcq_option(text: str) -> list[tuple[str, str]]:
     [('{D}', 'D')]
     """
     found: dict[str, str] = {}
-    bare = _TEXT.sub("", spoken_end(text))
-    for match in _OPTION.finditer(bare):
-        letter = next(group for group in match.groups() if group is not None).upper()
-        if match["alone"] and letter in "AI" and _ARTICLE.match(bare, match.end()):
-            continue
+    for letter, match in _letters_in(_TEXT.sub("", spoken_end(text))):
         found.setdefault(letter, match.group())
     return [(written, letter) for letter, written in found.items()]
 
@@ -119,10 +116,12 @@ def _chosen(text: str) -> list[tuple[str, str]]:
     return _undenied(spoken) if denied else said
 
 
-def _options(answer: str) -> list[tuple[str, str]]:
-    """The choices that an answer names; one lower-case letter is one."""
-    alone = _ALONE.fullmatch(_TEXT.sub("", answer))
-    return [(alone[1], alone[1].upper())] if alone is not None else extract_mcq_option(answer)
+def _letters_in(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Every place in which a text names a choice, in order."""
+    for match in _OPTION.finditer(text):
+        letter = next(group for group in match.groups() if group is not None).upper()
+        if not (match["alone"] and letter in "AI" and _ARTICLE.match(text, match.end())):
+            yield letter, match
 
 
 def _said_from(text: str, start: int) -> list[tuple[str, str]]:
@@ -141,13 +140,14 @@ def _said_from(text: str, start: int) -> list[tuple[str, str]]:
 
 def _undenied(text: str) -> list[tuple[str, str]]:
     """The choices that a text names and does not rule out."""
-    found = _options(text)
-    places = [(text.find(written), written, letter) for written, letter in found]
-    return [
-        (written, letter)
-        for at, written, letter in places
-        if at < 0 or not is_denied(text, at, at + len(written.rstrip(".:")))
-    ]
+    bare = _TEXT.sub("", text)
+    if (alone := _ALONE.fullmatch(bare)) is not None:  # one lower-case letter
+        return [(alone[1], alone[1].upper())]
+    found: dict[str, str] = {}
+    for letter, match in _letters_in(bare):
+        if letter not in found and not is_denied(bare, match.start(), match.start() + len(match[0].rstrip(".:"))):
+            found[letter] = match[0]
+    return [(written, letter) for letter, written in found.items()]
 
 
 def _listed(options: list[tuple[str, str]]) -> str:
