@@ -403,7 +403,7 @@ def _after_phrase(text: str, begin: int = 0) -> Answer | None:
     for phrase in reversed(list(_PHRASE.finditer(text, begin))):
         line = text.rfind("\n", 0, phrase.start()) + 1
         before = text[max(line, phrase.start() - _NEAR) : phrase.start()]
-        if _SUPPOSES.search(_CLAUSES.split(before)[-1]):
+        if _SUPPOSES.search(before) and _SUPPOSES.search(_CLAUSES.split(before)[-1]):
             continue
         found = _stated_after(text, phrase)
         if found is None or _is_taken_from(text, phrase, found):

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from reward_kit.answers.vocabulary import DENIALS_ABROAD, REFUTING
+from reward_kit.answers.vocabulary import DENIALS_ABROAD, DISOWNING, REFUTING
 
 __all__ = [
     "FORMULA",
@@ -161,12 +161,7 @@ _DENIES_ABROAD: Final = re.compile(
     "|".join(rf"(?<!\w){re.escape(words)}(?!\w)" if words[-1] <= "ӿ" else words for words in DENIALS_ABROAD),
     re.IGNORECASE,
 )
-_CUES: Final = re.compile(
-    r"\b(?:not|never|neither|nor|no|none|nobody|cannot|without|except|exclud|other|rather|instead|but|wrong|incorrect|false|untrue"
-    r"|reject|rul|eliminat|discard|dismiss|doubt|unlikely|impossible|from|mistake|who|some|many|most|hardly|refus|den[yi]|every|people|students|error"
-    r"|disput|disprov|refut|disagree|contest)|n['’]t\b",
-    re.IGNORECASE,
-)
+_CUES: Final = (*DISOWNING, *(words.lower() for words in DENIALS_ABROAD))
 """Without one of these nothing is disowned."""
 _CLAUSE_STARTS: Final = re.compile(
     r"[.;:!?—]\s|(?<![A-J)]),\s(?!(?:including|even|like|such)\b)|(?<=[A-J)]),\s(?!\(?[A-J]\)?(?:,|\s(?:and|or|nor)\b)|(?:and|or|nor)\s|\Z)|(?:(?<=\band\s[A-J])|(?<=\bor\s[A-J])|(?<=\bnor\s[A-J])),\s\Z"
@@ -426,50 +421,58 @@ def is_denied(text: str, start: int, end: int) -> bool:
     before = text[max(0, start - _LONGEST_CONTEXT) : start]
     if (first := _first_of_list(before, text, start, end)) is not None:
         return is_denied(text, first, first + 1)
-    if any(pattern.search(before) for pattern in _denials_in(before)) or _DENIED_AFTER.match(text, end) is not None:
-        return True
-    return _is_disowned(before) or _REFUTED_AFTER.match(text, end) is not None
+    return _denies(text, before, end, _denials_in(before))
 
 
 def _first_of_list(before: str, text: str, start: int, end: int) -> int | None:
     """Where the list of letters begins that a letter is in the middle or at the end of; `None` where there is none."""
-    listed = _LETTERS_BEFORE.search(before) if end - start <= _LETTER_IN_BRACKETS else None
+    short = end - start <= _LETTER_IN_BRACKETS and not text[start].isdigit()
+    listed = _LETTERS_BEFORE.search(before) if short else None
     if listed is None or not (_JOINED_BEFORE.search(before) or _LETTERS_AFTER.match(text, end)):
         return None
     at = start - len(before) + listed.start()
     return at + (text[at] in "([")
 
 
+class _Denials(NamedTuple):
+    """What may deny a value in a text, by the words that occur there."""
+
+    before: list[re.Pattern[str]]
+    disowns: bool
+
+
+def _denials_in(text: str) -> _Denials:
+    lower = text.lower()
+    before = [pattern for cues, pattern in _BEFORE if any(cue in lower for cue in cues)]
+    return _Denials(before, any(cue in lower for cue in _CUES))
+
+
+def _denies(text: str, before: str, end: int, denials: _Denials) -> bool:
+    """Whether a text denies a value that ends at `end`: right before it, in the clause that leads to it, or behind."""
+    return (
+        any(pattern.search(before) for pattern in denials.before)
+        or _DENIED_AFTER.match(text, end) is not None
+        or (denials.disowns and _is_disowned(before))
+        or _REFUTED_AFTER.match(text, end) is not None
+    )
+
+
 def _is_disowned(before: str) -> bool:
     """Whether the clause that leads to a value denies it as a whole: "I do not think that the answer is"."""
     if _DENIES_ABROAD.search(before) is not None:
         return True
-    if _CUES.search(before) is None:
-        return False
     starts = [found.end() for found in _CLAUSE_STARTS.finditer(before)]
     return _DISOWNS.search(before, starts[-1] if starts else 0) is not None
 
 
-def _denials_in(text: str) -> list[re.Pattern[str]]:
-    """The patterns of `_BEFORE` that may match in a text."""
-    lower = text.lower()
-    return [pattern for cues, pattern in _BEFORE if any(cue in lower for cue in cues)]
-
-
 def _not_denied(text: str, values: list[Statement]) -> list[Statement]:
     """The values in a sentence that it does not deny."""
-    patterns = _denials_in(text)
+    denials = _denials_in(text)
     kept: list[Statement] = []
     denied: Statement | None = None
     for value in values:
-        before = _before(text, value)
-        if (
-            any(pattern.search(before) for pattern in patterns)
-            or _DENIED_AFTER.match(text, value.end) is not None
-            or _is_disowned(before)
-            or _REFUTED_AFTER.match(text, value.end) is not None
-            or (denied is not None and _SHARES.fullmatch(text, denied.end, value.end) is not None)
-        ):
+        shares = denied is not None and _SHARES.fullmatch(text, denied.end, value.end) is not None
+        if shares or _denies(text, _before(text, value), value.end, denials):
             denied = value
         else:
             denied = None

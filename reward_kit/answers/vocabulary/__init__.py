@@ -18,6 +18,7 @@ __all__ = [
     "DECORATION",
     "DENIALS",
     "DENIALS_ABROAD",
+    "DISOWNING",
     "FOREIGN",
     "JOINING",
     "NAMES",
@@ -54,6 +55,8 @@ SYNONYMS: Final = {word: line.split()[0] for line in _lines("synonyms") for word
 """Names that mean the same, and the one that stands for them."""
 DENIALS: Final = _words("denials")
 """Words that deny, doubt or turn round what a phrase says."""
+DISOWNING: Final = tuple(_lines("disowning"))
+"""Parts of words without which no clause disowns its value."""
 DENIALS_ABROAD: Final = tuple(_lines("denials_abroad"))
 """What denies or doubts a value in other languages."""
 REFUTING: Final = tuple(sorted(_lines("refuting"), key=len, reverse=True))
