@@ -13,7 +13,7 @@ before those in front of it. Every pattern is linear in the text: repetitions ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from reward_kit.answers.vocabulary import DENIALS_ABROAD, DISOWNING, REFUTING
@@ -36,7 +36,7 @@ LONGEST_SENTENCE: Final = 2_000
 """Of a longer sentence, the end is read."""
 
 FORMULA: Final = (
-    r"\$\$[^$]{1,2000}\$\$|(?<!(?<!\\)\\)\$(?![\s$])(?:\\\$|\\(?!\$)|[^$\n\\]){1,2000}(?<!\s)\$(?!\d)|\$\s[^$\n]{1,2000}\s\$(?!\s?\d)"
+    r"\$\$[^$]{1,2000}\$\$|\$(?<!(?<!\\)\\\$)(?![\s$])[^$\n\\]{0,2000}+(?:\\[^\n][^$\n\\]{0,2000}+){0,200}+(?<!\s)\$(?!\d)|\$\s[^$\n]{1,2000}\s\$(?!\s?\d)"
     r"|\\\((?:(?!\\\)).){1,1000}\\\)|\\\[(?:(?!\\\]).){1,1000}\\\]"
 )
 _NUMERAL: Final = r"(?:(?:\d{1,3}(?:,\d{3})++(?!\d)|\d++)(?:\.\d++)?+|\.\d++)(?:[eE][-+]?\d++)?+"
@@ -161,7 +161,9 @@ _DENIES_ABROAD: Final = re.compile(
     "|".join(rf"(?<!\w){re.escape(words)}(?!\w)" if words[-1] <= "ӿ" else words for words in DENIALS_ABROAD),
     re.IGNORECASE,
 )
-_CUES: Final = (*DISOWNING, *(words.lower() for words in DENIALS_ABROAD))
+_CUES_ABROAD: Final = tuple(words.lower() for words in DENIALS_ABROAD)
+_CUES_IN_ASCII: Final = tuple(filter(str.isascii, _CUES_ABROAD))
+_CUES: Final = DISOWNING
 """Without one of these nothing is disowned."""
 _CLAUSE_STARTS: Final = re.compile(
     r"[.;:!?—]\s|(?<![A-J)]),\s(?!(?:including|even|like|such)\b)|(?<=[A-J)]),\s(?!\(?[A-J]\)?(?:,|\s(?:and|or|nor)\b)|(?:and|or|nor)\s|\Z)|(?:(?<=\band\s[A-J])|(?<=\bor\s[A-J])|(?<=\bnor\s[A-J])),\s\Z"
@@ -211,6 +213,11 @@ _REFUTED_AFTER: Final = re.compile(
     re.IGNORECASE,
 )
 """What takes back the value before it."""
+_CUES_BEHIND: Final = (
+    *(words if words != "out" else " out" for words in REFUTING),
+    "not", "n't", "n’t", "never", "?", "\uff1f", "tempting", "trap", "distractor", "fail", "contradict", "violate",
+    "my first", "my initial", "my original", "disagree", "doubt",
+)  # fmt: skip
 _BOUNDED: Final = re.compile(
     r"\b(?:is|are|was|were|be|lies|lie|stays?)\s+(?:\w+ly\s+|always\s+|never\s+)?(?:at\s(?:least|most)|(?:no\s)?(?:less|more|greater|fewer|"
     r"larger|smaller|bigger|higher|lower)\sthan(?:\sor\sequal\sto)?|under|over|above|below|up\sto|within|outside|divisible\sby|"
@@ -297,15 +304,15 @@ _NEAR: Final = 50
 _BEFORE: Final = (
     (
         ("not", "n't", "n’t", "never", "nor", "neither", "reject", "discard", "disregard", "exclud", "eliminat",
-         "ignor", "out", "except", "other than", "no longer", "extraneous", "spurious", "invalid", "wrong", "incorrect",
-         "throw", "tempting", "mistaken", "erroneous", "instead of", "rather than", "naive", "ly", "at first",
-         "used to", "refus"),
+         "ignor", "rul", "except", "other than", "no longer", "extraneous", "spurious", "invalid", "wrong", "incorrect",
+         "throw", "tempting", "mistaken", "erroneous", "instead of", "rather than", "naive", "at first",
+         "initially", "originally", "previously", "formerly", "used to", "refus"),
         _DENIED_BEFORE,
     ),
     (
         ("<", ">", "≤", "≥", "≠", "\\le", "\\ge", "\\ne", "\\lt", "\\gt", "least", "most", "than", "under", "over",
-         "exceed", "surpass", "above", "below", "up to", "within", "outside", " by", " of", "congruent", "close",
-         "near"),
+         "exceed", "surpass", "above", "below", "up to", "within", "outside", "divisible by", "multiple of",
+         "factor of", "divisor of", "congruent", "close", "near"),
         _BOUNDED,
     ),
     (("if", "unless", "whether", "suppos", "assum", "though", "true that", "false that", "to be"), _SUPPOSED_BEFORE),
@@ -421,7 +428,7 @@ def is_denied(text: str, start: int, end: int) -> bool:
     before = text[max(0, start - _LONGEST_CONTEXT) : start]
     if (first := _first_of_list(before, text, start, end)) is not None:
         return is_denied(text, first, first + 1)
-    return _denies(text, before, end, _denials_in(before))
+    return _denies(text, before, end, _denials_in(before + text[end : end + _LONGEST_CONTEXT]))
 
 
 def _first_of_list(before: str, text: str, start: int, end: int) -> int | None:
@@ -438,13 +445,25 @@ class _Denials(NamedTuple):
     """What may deny a value in a text, by the words that occur there."""
 
     before: list[re.Pattern[str]]
-    disowns: bool
+    disowns: list[re.Pattern[str]]
+    refutes: bool
+    """Whether something behind a value may take it back."""
 
 
 def _denials_in(text: str) -> _Denials:
     lower = text.lower()
-    before = [pattern for cues, pattern in _BEFORE if any(cue in lower for cue in cues)]
-    return _Denials(before, any(cue in lower for cue in _CUES))
+    before = [pattern for cues, pattern in _BEFORE if _has_any(lower, cues)]
+    disowns = [_DISOWNS] if _has_any(lower, _CUES) else []
+    if _has_any(lower, _CUES_IN_ASCII if lower.isascii() else _CUES_ABROAD):
+        disowns.append(_DENIES_ABROAD)
+    return _Denials(before, disowns, _has_any(lower, _CUES_BEHIND))
+
+
+def _has_any(text: str, cues: Sequence[str]) -> bool:
+    for cue in cues:  # noqa: SIM110 - twice as fast as any()
+        if cue in text:
+            return True
+    return False
 
 
 def _denies(text: str, before: str, end: int, denials: _Denials) -> bool:
@@ -452,17 +471,17 @@ def _denies(text: str, before: str, end: int, denials: _Denials) -> bool:
     return (
         any(pattern.search(before) for pattern in denials.before)
         or _DENIED_AFTER.match(text, end) is not None
-        or (denials.disowns and _is_disowned(before))
-        or _REFUTED_AFTER.match(text, end) is not None
+        or any(_is_disowned(before, pattern) for pattern in denials.disowns)
+        or (denials.refutes and _REFUTED_AFTER.match(text, end) is not None)
     )
 
 
-def _is_disowned(before: str) -> bool:
+def _is_disowned(before: str, pattern: re.Pattern[str]) -> bool:
     """Whether the clause that leads to a value denies it as a whole: "I do not think that the answer is"."""
-    if _DENIES_ABROAD.search(before) is not None:
-        return True
+    if pattern.search(before) is None:
+        return False
     starts = [found.end() for found in _CLAUSE_STARTS.finditer(before)]
-    return _DISOWNS.search(before, starts[-1] if starts else 0) is not None
+    return pattern is _DENIES_ABROAD or pattern.search(before, starts[-1] if starts else 0) is not None
 
 
 def _not_denied(text: str, values: list[Statement]) -> list[Statement]:

@@ -55,7 +55,7 @@ SYNONYMS: Final = {word: line.split()[0] for line in _lines("synonyms") for word
 """Names that mean the same, and the one that stands for them."""
 DENIALS: Final = _words("denials")
 """Words that deny, doubt or turn round what a phrase says."""
-DISOWNING: Final = tuple(_lines("disowning"))
+DISOWNING: Final = tuple(word.replace("_", " ") for line in _lines("disowning") for word in line.split())
 """Parts of words without which no clause disowns its value."""
 DENIALS_ABROAD: Final = tuple(_lines("denials_abroad"))
 """What denies or doubts a value in other languages."""
