@@ -216,7 +216,8 @@ _REFUTED_AFTER: Final = re.compile(
 _CUES_BEHIND: Final = (
     *(words if words != "out" else " out" for words in REFUTING),
     "not", "n't", "n’t", "never", "?", "\uff1f", "tempting", "trap", "distractor", "fail", "contradict", "violate",
-    "my first", "my initial", "my original", "disagree", "doubt",
+    "my first", "my initial", "my original", "disagree", "doubt", "extraneous", "spurious", "too ", "outside",
+    "ignored", "thrown",
 )  # fmt: skip
 _BOUNDED: Final = re.compile(
     r"\b(?:is|are|was|were|be|lies|lie|stays?)\s+(?:\w+ly\s+|always\s+|never\s+)?(?:at\s(?:least|most)|(?:no\s)?(?:less|more|greater|fewer|"
@@ -297,6 +298,8 @@ _ABBREVIATION: Final = re.compile(
     r"\b(?:eqs?|eqns?|figs?|no|nos|pp?|vs|approx|e\.g|i\.e|cf|ca|mr|mrs|ms|dr|st|sec|ch|vol|a\.m|p\.m|[A-Z])\.\Z",
     re.IGNORECASE,
 )
+_REACH: Final = 50
+"""Characters before a value in which a bound may stand."""
 _LONGEST_CONTEXT: Final = 90
 """Characters before a value that may deny it."""
 _NEAR: Final = 50
@@ -446,7 +449,7 @@ class _Denials(NamedTuple):
 
     before: list[re.Pattern[str]]
     disowns: list[re.Pattern[str]]
-    refutes: bool
+    behind: bool
     """Whether something behind a value may take it back."""
 
 
@@ -468,12 +471,14 @@ def _has_any(text: str, cues: Sequence[str]) -> bool:
 
 def _denies(text: str, before: str, end: int, denials: _Denials) -> bool:
     """Whether a text denies a value that ends at `end`: right before it, in the clause that leads to it, or behind."""
-    return (
-        any(pattern.search(before) for pattern in denials.before)
-        or _DENIED_AFTER.match(text, end) is not None
-        or any(_is_disowned(before, pattern) for pattern in denials.disowns)
-        or (denials.refutes and _REFUTED_AFTER.match(text, end) is not None)
-    )
+    if denials.behind and (_DENIED_AFTER.match(text, end) or _REFUTED_AFTER.match(text, end)):
+        return True
+    if not denials.before and not denials.disowns:
+        return False
+    for pattern in denials.before:
+        if pattern.search(before, max(0, len(before) - _REACH) if pattern is _BOUNDED else 0):
+            return True
+    return any(_is_disowned(before, pattern) for pattern in denials.disowns)
 
 
 def _is_disowned(before: str, pattern: re.Pattern[str]) -> bool:
