@@ -355,8 +355,9 @@ def _places(text: str, option: _Option) -> Iterator[tuple[int, int]]:
     yield from ((start, end - (text[end - 1] in ".:")) for start, end in bracketed)
     if option.label.isdigit():  # a bare number in prose may be any number
         return
+    taken = {place for span in bracketed for place in range(*span)}
     for match in re.finditer(rf"{ALONE_BEFORE}{label}{ALONE_AFTER}", text):
-        if any(start <= match.start() < end for start, end in bracketed):
+        if match.start() in taken:
             continue
         if not (option.label in "AI" and _ARTICLE.match(text, match.end())):
             yield match.span()
