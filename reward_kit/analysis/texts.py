@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from reward_kit.errors import StorageError
 from reward_kit.storage.vocabularies import TEXTS, Field, find_columns
 from reward_kit.utils import exact_json
 
@@ -100,7 +102,7 @@ class ParquetTexts:
         wanted = {field: self._columns[field] for field in fields if field in self._columns}
         found: dict[Field, list[Any]] = {field: [None] * len(rows) for field in wanted}
         group_of = np.searchsorted(self._ends, rows, side="right")
-        with pq.ParquetFile(self._path, metadata=self._footer, page_checksum_verification=True) as file:
+        with self._opened() as file:
             for group in np.unique(group_of):
                 places = np.flatnonzero(group_of == group)
                 first = self._ends[group] - self._footer.row_group(int(group)).num_rows
@@ -110,6 +112,17 @@ class ParquetTexts:
                     for place, value in zip(places, chosen[name].to_pylist(), strict=True):
                         found[field][place] = value
         return found
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[pq.ParquetFile]:
+        try:
+            with pq.ParquetFile(self._path, metadata=self._footer, page_checksum_verification=True) as file:
+                yield file
+        except (pa.ArrowException, OSError) as error:
+            raise StorageError(
+                f"{str(self._path)!r} is damaged, or has changed since it was opened ({error}). Make it again, or "
+                "restore it."
+            ) from error
 
     def affordable(self, field: Field) -> list[tuple[int, int]]:
         """Row groups drawn at random, so that whatever order the file is in they speak for all of it."""
@@ -132,7 +145,7 @@ class ParquetTexts:
         wanted = name if name in held else _DATASET
         if wanted not in held:
             return None
-        with pq.ParquetFile(self._path, metadata=self._footer, page_checksum_verification=True) as file:
+        with self._opened() as file:
             values = file.read(columns=[wanted])[wanted].take(rows).to_pylist()
         return values if wanted == name else _of_dataset(values, name)
 
@@ -153,7 +166,7 @@ class ParquetTexts:
     def _taken(self, columns: list[str] | None, rows: NDArray[np.int64]) -> pa.Table:
         group_of = np.searchsorted(self._ends, rows, side="right")
         order = np.argsort(group_of, kind="stable")
-        with pq.ParquetFile(self._path, metadata=self._footer, page_checksum_verification=True) as file:
+        with self._opened() as file:
             parts = [
                 file.schema_arrow.empty_table() if columns is None else file.schema_arrow.empty_table().select(columns)
             ]

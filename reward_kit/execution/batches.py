@@ -195,11 +195,7 @@ class BatchStage:
         """Every answer is in the rollouts: note it, and remove the files."""
         for part in self._journal.live:
             self._journal.note("absorbed", part.name)
-        folder = self._journal.folder
-        for path in (*folder.glob("*.requests.jsonl*"), *folder.glob("*.answers-*.jsonl*")):
-            path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # something of somebody else's is in it, or it was never made
-            folder.rmdir()
+        self._journal.remove_files()
 
     async def close(self) -> None:
         """Close the connections and the files."""
@@ -253,21 +249,37 @@ class BatchStage:
         if self._journal.run is None:
             self._journal.note("begun", run=uuid.uuid4().hex, endpoint=mask(self._model.client.api_base))
         for part in self._journal.live:
+            self._heed_what_was_handed_over(part)
             path = self._journal.requests_path(part.name)
-            if not part.submitting and (part.settings != self._settings or not path.exists()):
-                self._journal.note("dropped", part.name, reason="made for other settings, and never submitted")
-            elif not path.exists():
+            is_whole = _is_as_noted(path, part.size, part.sha256)
+            if not part.submitting and not (is_whole and part.settings == self._settings):
+                reason = "made for other settings" if is_whole else "not what was written"
+                self._journal.note("dropped", part.name, reason=f"{reason}, and never submitted")
+            elif not is_whole:
                 raise StorageError(
-                    f"{str(path)!r} is gone: it says what the batch {part.batch or part.label!r} was asked. Restore "
-                    f"it, or give the batch up with `reward-kit batches forget {self._journal.path.parent!s}`"
+                    f"{str(path)!r} {'is damaged' if path.exists() else 'is gone'}: it says what the batch "
+                    f"{part.batch or part.label!r} was asked. Restore it, or give the batch up with `reward-kit "
+                    f"batches forget {self._journal.path.parent!s}`"
                 )
+
+    def _heed_what_was_handed_over(self, part: Part) -> bool:
+        """Note what the end of the journal, where that was cut off, told of a part: then its batch is looked for."""
+        if (told := self._journal.handed_over(part)) is None:
+            return False
+        _log.warning("%r was cut off. Its batches are looked for at the provider.", str(self._journal.path))
+        if told.run != self._journal.run:
+            self._journal.note("begun", run=told.run)
+        if told.file not in part.files:
+            self._journal.note("uploaded", part.name, file=told.file)
+        self._journal.note("submitting", part.name, asked=told.asked)
+        return True
 
     def _see_what_was_fetched(self) -> None:
         """Fetch again what is no longer on this disk as it was."""
         for part in self._journal.live:
             for entry in part.fetched or ():
                 path = self._journal.folder / entry["name"]
-                if not path.exists() or path.stat().st_size != entry["size"] or _digest(path) != entry["sha256"]:
+                if not _is_as_noted(path, entry["size"], entry["sha256"]):
                     _log.warning("%r has changed since it was fetched, and is fetched again.", str(path))
                     part.fetched = None
                     break
@@ -394,11 +406,11 @@ class BatchStage:
         self._watch.ended += 1
 
     async def _submit(self, part: Part) -> None:
-        """Have the part's batch made, unless a journal that was torn may have told of it."""
-        if self._journal.is_torn and (found := await self._look_for(part)).ours:
-            self._journal.note("submitting", part.name)
-            self._journal.note("submitted", part.name, batch=(await self._only_first(found)).id)
-            return
+        """Have the part's batch made, unless it was, and what told of it is lost."""
+        if self._heed_what_was_handed_over(part):
+            await self._find_again(part)
+            if part.batch is not None:
+                return
         uploaded_before = part.file is not None
         if part.file is None:
             await self._upload(part)
@@ -777,6 +789,9 @@ class _Spool:
         self._size += len(lines)
 
 
-def _digest(path: Path) -> str:
+def _is_as_noted(path: Path, size: int, sha256: str) -> bool:
+    """Whether a file is there, and is what was written."""
+    if not path.exists() or path.stat().st_size != size:
+        return False
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest() == sha256

@@ -9,25 +9,30 @@ A line is on the disk itself before the next step is taken. `submitting` stands 
 no `submitted` follows, the batch is looked for by its label. `settled` says which answers are missing, and names the
 file in which they are asked for again. `absorbed`: every answer is in `rollouts.jsonl`. A part can also be `declined`
 (the provider has no room for it now) and submitted again, or be `dropped`: then its requests are owed again.
+
+Lines are numbered, so that one that is missing is noticed. What is missing at the end nobody would notice there: so a
+file beside the requests, `0001.handed-over.json`, says that a part is about to be submitted, as long as it may have
+been.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
 
 from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION
-from reward_kit.storage.files import GrowingFile
+from reward_kit.storage.files import Draft, GrowingFile
 from reward_kit.utils import exact_json
-from reward_kit.utils.checksums import check_line, sealed_line
+from reward_kit.utils.checksums import check_document, check_line, sealed_document, sealed_line
 from reward_kit.utils.clock import now
 
-__all__ = ["BATCHES", "BATCH_FILES", "BatchJournal", "Part"]
+__all__ = ["BATCHES", "BATCH_FILES", "BatchJournal", "HandedOver", "Part"]
 
 BATCHES = "batches.jsonl"
 """The name of the file in a run directory."""
@@ -95,6 +100,19 @@ class Part:
         return f"{self.name}-{self.sha256[:16]}-{self.submission}"
 
 
+class HandedOver(NamedTuple):
+    """That a part was about to be submitted, as it stands beside its requests."""
+
+    run: str
+    """The id that the run's batches carry."""
+    sha256: str
+    """Of the requests."""
+    submission: int
+    file: str
+    """The provider's name of the file."""
+    asked: str
+
+
 class BatchJournal:
     """The open file. Small: a few lines for each file of requests."""
 
@@ -105,8 +123,7 @@ class BatchJournal:
         """The id that this run's batches carry, once it has one."""
         self.parts: dict[str, Part] = {}
         """By name, in the order in which they were made."""
-        self.is_torn = False
-        """Whether its last line was torn: by a kill in the middle of it, or because the file was cut off there."""
+        self._lines = 0
         self._file: GrowingFile | None = None
         if read_only and not path.exists():
             return
@@ -144,12 +161,51 @@ class BatchJournal:
 
     def note(self, event: str, part: str | None = None, **facts: Any) -> None:
         """Write an event down; when this returns, it is on the disk itself."""
-        fields = {"schema": SCHEMA_VERSION, "event": event, "time": now()}
+        fields = {"schema": SCHEMA_VERSION, "line": self._lines + 1, "event": event, "time": now()}
         fields |= ({} if part is None else {"part": part}) | facts
         if self._file is None:
             raise AssertionError("a file that is only read was opened")
+        if part is not None and event == "submitting":
+            self._hand_over(self.parts[part], fields)
         self._file.append(sealed_line(orjson.dumps(fields) + b"\n"))
+        self._lines += 1
         self._take(fields)
+        if part is not None and event in _NOT_TAKEN:
+            self._handed_over_path(part).unlink(missing_ok=True)
+
+    def _handed_over_path(self, name: str) -> Path:
+        return self.folder / f"{name}.handed-over.json"
+
+    def _hand_over(self, part: Part, fields: Mapping[str, Any]) -> None:
+        told = HandedOver(str(self.run), part.sha256, part.submission, str(part.file), part.asked or fields["time"])
+        with Draft(self._handed_over_path(part.name), make_folder=True) as draft:
+            draft.write(sealed_document(told._asdict()))
+
+    def handed_over(self, part: Part) -> HandedOver | None:
+        """Whether the part may have been submitted though no line tells it: the end of this file is missing then."""
+        path = self._handed_over_path(part.name)
+        if part.submitting or not path.exists():
+            return None
+        try:
+            fields = orjson.loads(path.read_bytes())
+            told = HandedOver(*(fields[name] for name in HandedOver._fields))
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            fields, told = {}, None
+        if told is None or check_document(fields) is not True or told.sha256 != part.sha256:
+            raise StorageError(
+                f"{str(path)!r} says that requests were handed over to the provider, and {str(self.path)!r} does not "
+                "tell of them: one of the two is damaged or was cut off. Restore both. Or look at the provider whether "
+                "a batch of this run is there; where none is, remove the first file: then they are submitted again."
+            )
+        return told if told.submission >= part.submission else None
+
+    def remove_files(self) -> None:
+        """Remove the files of requests and answers, and the folder, unless somebody else's files are in it."""
+        for shape in ("*.requests.jsonl*", "*.answers-*.jsonl*", "*.handed-over.json*"):
+            for path in self.folder.glob(shape):
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it is not empty, or was never made
+            self.folder.rmdir()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -157,17 +213,18 @@ class BatchJournal:
             self._file.close()
 
     def _read(self, file: GrowingFile) -> None:
-        self.is_torn = file.is_torn
         if not file.read_only:
             file.cut_torn_line()
         for number, line in enumerate(file.lines(), start=1):
-            if not check_line(line):
+            fields = exact_json.loads(line) if check_line(line) else {}
+            if fields.get("line", number if fields else 0) != number:
                 raise StorageError(
                     f"{str(self.path)!r}, line {number}, is damaged: it is not what was written there. Restore the "
                     "file. Without it reward-kit does not know which batches are running; the provider's own list "
                     "shows them."
                 )
-            self._take(exact_json.loads(line))
+            self._lines = number
+            self._take(fields)
 
     def _take(self, fields: Mapping[str, Any]) -> None:
         event, name = fields["event"], fields.get("part")
@@ -189,7 +246,7 @@ class BatchJournal:
         if event == "uploaded":
             part.files.append(fields["file"])
         elif event == "submitting":
-            part.asked = part.asked or fields["time"]
+            part.asked = part.asked or fields.get("asked", fields["time"])
         elif event == "submitted":
             part.batches.append(fields["batch"])
         elif event == "declined":
@@ -212,3 +269,5 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "dropped": {"dropped": True},
 }
 """What each event changes of a part; `...` stands for the event's own field of that name."""
+_NOT_TAKEN = frozenset({"refused", "declined"})
+"""After these, nobody needs to look for a batch."""

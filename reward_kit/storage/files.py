@@ -62,11 +62,6 @@ class GrowingFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def is_torn(self) -> bool:
-        """Whether something stands behind the last whole line: a line that was not finished, or not yet."""
-        return os.fstat(self.descriptor).st_size > self.end
-
     def read(self, size: int, offset: int) -> bytes:
         """As many bytes from there on, or as many as there are."""
         return os.pread(self.descriptor, size, offset)

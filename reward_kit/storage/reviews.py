@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`reviews.jsonl`: what people said of verdicts, one line per decision, beside the results that it is about.
 
-    {"schema":2,"id":"…","response_index":0,"says":"wrong","note":"…","reviewer":"ada","at":"…", …,"check":"…"}
+    {"schema":2,"line":7,"id":"…","response_index":0,"says":"wrong","note":"…","reviewer":"ada","at":"…", …,"check":"…"}
 
 A line is written in one go under a lock and is on the disk when `append` returns, so several processes may write at a
 time and `kill -9` costs at most the decision that was just made. Nothing is ever changed: who thinks again adds a line.
-The files of the run are not touched.
+A changed line is an error. Lines are numbered, so that one that is missing, or stands elsewhere, is told of; who merges
+two files, or takes a line out, may go on with what is there. The files of the run are not touched.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -24,6 +26,8 @@ from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line
 
 __all__ = ["REVIEWS", "Choice", "Review", "Says", "append_review", "last_words", "read_reviews", "reviews_path"]
+
+_log = logging.getLogger(__name__)
 
 REVIEWS = "reviews.jsonl"
 """The file's name in a run directory."""
@@ -99,11 +103,11 @@ def reviews_path(source: Path) -> Path:
 def append_review(path: Path, review: Review) -> None:
     """Write a decision down. When this returns, it is on the disk itself."""
     with GrowingFile(path, always_on_disk=True, advice=_ADVICE) as file, file.alone():
-        file.append(_line(review))
+        file.append(_line(review, 1 + sum(1 for _ in file.lines())))
 
 
-def _line(review: Review) -> bytes:
-    values = {"schema": SCHEMA_VERSION, **asdict(review)}
+def _line(review: Review, number: int) -> bytes:
+    values = {"schema": SCHEMA_VERSION, "line": number, **asdict(review)}
     try:
         written = orjson.dumps(values)
     except TypeError:  # text that is not valid Unicode
@@ -128,14 +132,24 @@ def _read(path: Path) -> Iterator[Review]:
         return
     except OSError as error:
         raise StorageError(f"Cannot read {str(path)!r} ({error.strerror}). Check the path.") from error
+    strange = ""
     with file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
-                return
-            yield _parsed(line, f"Line {number} of {str(path)!r}")
+                strange = strange or f"line {number} is not whole"
+                break
+            found = _parsed(line, f"Line {number} of {str(path)!r}")
+            if not strange and found.get("line", number) != number:
+                strange = f"where line {number} should be is what was written as line {found['line']}"
+            yield Review(**{name: found[name] for name in _FIELDS & found.keys()})
+    if strange:
+        _log.warning(
+            "%r is not as it was written: %s. Reviews may be missing, or count twice. Restore it, or go on with those "
+            "that are there.", str(path), strange,
+        )  # fmt: skip
 
 
-def _parsed(line: bytes, which: str) -> Review:
+def _parsed(line: bytes, which: str) -> dict[str, Any]:
     if not check_line(line):
         raise StorageError(
             f"{which} is damaged: it is not what was written there. Restore the file, or remove that line."
@@ -149,7 +163,7 @@ def _parsed(line: bytes, which: str) -> Review:
         raise StorageError(
             f"{which} is not a review that this version can read. Upgrade reward-kit, or remove that line."
         )
-    return Review(**{name: found[name] for name in _FIELDS & found.keys()})
+    return found
 
 
 def last_words(reviews: Sequence[Review]) -> Mapping[tuple[str, str, int], Review]:

@@ -4,7 +4,8 @@
 $XDG_CACHE_HOME/reward-kit/viewer/KEY.parquet     a row per answer: its figures, and where its line begins
 
 Nothing is ever written into a run directory. An index belongs to one file: to its inode, to the bytes just before the
-place up to which it was read, and to the thresholds its verdicts were made with. One that does not fit is not used.
+place up to which it was read, and to the thresholds its verdicts were made with. One that does not fit, or is damaged,
+is not used.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from reward_kit.storage.thresholds import thresholds_of
+from reward_kit.utils.checksums import check_parquet, seal_parquet
 from reward_kit.viewer.store import FileIdentity
 
 __all__ = ["Index", "cache_folder", "load_index", "save_index"]
@@ -52,6 +54,8 @@ def load_index(key: str, results: Path) -> Index | None:
     """The index of a file of results; None where there is none that fits."""
     path = cache_folder() / f"{key}.parquet"
     try:
+        if check_parquet(path, pages=True) is not True:
+            return None
         table = pq.read_table(path)
         facts = orjson.loads((table.schema.metadata or {})[_FACTS])
         position, lines = int(facts["position"]), int(facts["lines"])
@@ -74,6 +78,7 @@ def save_index(key: str, results: Path, index: Index) -> None:
         draft = folder / f"{key}.{os.getpid()}.writing"
         try:
             pq.write_table(table, draft, compression="zstd")
+            seal_parquet(draft)
             draft.replace(folder / f"{key}.parquet")
         finally:
             draft.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from reward_kit.analysis.lines import JudgedLine, as_text, read_line, texts_of
+from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
 from reward_kit.storage.vocabularies import TEXTS, find_columns
 from reward_kit.utils import exact_json
 from reward_kit.viewer.columns import DATA
@@ -278,6 +279,7 @@ class TableFile:
         self._held = find_columns({**TEXTS, "error": ("error",), "reasoning": ("reasoning",)}, self._schema.names)
         self._ends = np.cumsum([footer.row_group(group).num_rows for group in range(footer.num_row_groups)]).tolist()
         self._columns: dict[str, Any] = {}
+        self._is_looked_over = False
 
     def whole(self, rows: SourceRows) -> list[dict[str, Any]]:
         """Read these rows with all their columns."""
@@ -365,7 +367,8 @@ class TableFile:
         return np.array(found, dtype=np.int64)
 
     def _slow_group(self, group: int) -> list[dict[str, Any]]:
-        with pq.ParquetFile(self._path) as file:
+        self._look_over()
+        with pq.ParquetFile(self._path, page_checksum_verification=True) as file:
             return plain_rows(file.read_row_group(group))
 
     def _start(self, group: int) -> int:
@@ -399,12 +402,19 @@ class TableFile:
     def _run(self, query: Query, sql: str, parameters: Sequence[Any]) -> pa.Table:
         if FileIdentity.of(self._path) != self._identity:
             raise _changed(self._path)
+        self._look_over()
         table = query.run(
             sql.replace(_FILE, f"read_parquet(?, {_ROW} = true)", 1), _placed(sql, self._path, parameters)
         )
         if FileIdentity.of(self._path) != self._identity:
             raise _changed(self._path)
         return table
+
+    def _look_over(self) -> None:
+        """Refuse a file that is damaged: what reads it compares no checksums."""
+        if not self._is_looked_over:
+            refuse_damaged_parquet(self._path, pages=True)
+            self._is_looked_over = True
 
 
 _ROW = "file_row_number"

@@ -21,6 +21,7 @@ from reward_kit.storage.candidates import read_queries
 from reward_kit.storage.health import look_over, mend
 from reward_kit.storage.training_rows import Export, training_rows
 from reward_kit.utils.checksums import sealed_document, unsealed
+from tests.loopback.damages import BYTES, LINES, cut
 from tests.loopback.runs import config, judged, questions, results, write_rows
 
 DAMAGES = 40
@@ -63,71 +64,6 @@ def inspect(home: Path) -> Any:
 OPERATIONS: dict[str, Callable[[Path], Any]] = {
     operation.__name__: operation for operation in (resume, execute, rescore, export, merge, inspect)
 }
-
-
-def flip(content: bytes, dice: random.Random) -> bytes:
-    place = dice.randrange(len(content))
-    return content[:place] + bytes([content[place] ^ 1 << dice.randrange(8)]) + content[place + 1 :]
-
-
-def overwrite(content: bytes, dice: random.Random) -> bytes:
-    place = dice.randrange(len(content))
-    return content[:place] + bytes([dice.choice(b'019aez"},:{ \n\0\xff')]) + content[place + 1 :]
-
-
-def delete(content: bytes, dice: random.Random) -> bytes:
-    place = dice.randrange(len(content))
-    return content[:place] + content[place + dice.randint(1, 9) :]
-
-
-def repeat(content: bytes, dice: random.Random) -> bytes:
-    place = dice.randrange(len(content))
-    return content[:place] + content[place : place + dice.randint(1, 9)] + content[place:]
-
-
-def zeros(content: bytes, dice: random.Random) -> bytes:
-    place = dice.randrange(len(content))
-    part = content[place : place + 64]
-    return content[:place] + bytes(len(part)) + content[place + len(part) :]
-
-
-def in_the_tail(content: bytes, dice: random.Random) -> bytes:
-    """The checksum itself, and what tells that there is one."""
-    lines = content.splitlines(keepends=True)
-    place = dice.randrange(len(lines))
-    tail = lines[place][-24:]
-    lines[place] = lines[place][:-24] + dice.choice([flip, overwrite, delete])(tail, dice)
-    return b"".join(lines)
-
-
-def cut(content: bytes, dice: random.Random) -> bytes:
-    return content[: dice.randrange(len(content))]
-
-
-def cut_lines(content: bytes, dice: random.Random) -> bytes:
-    lines = content.splitlines(keepends=True)
-    return b"".join(lines[: dice.randrange(len(lines))])
-
-
-def drop_line(content: bytes, dice: random.Random) -> bytes:
-    lines = content.splitlines(keepends=True)
-    del lines[dice.randrange(len(lines))]
-    return b"".join(lines)
-
-
-def double_line(content: bytes, dice: random.Random) -> bytes:
-    lines = content.splitlines(keepends=True)
-    return b"".join([*lines, dice.choice(lines)])
-
-
-def swap_lines(content: bytes, dice: random.Random) -> bytes:
-    lines = content.splitlines(keepends=True)
-    dice.shuffle(lines)
-    return b"".join(lines)
-
-
-BYTES = (flip, flip, overwrite, delete, repeat, zeros, in_the_tail)
-LINES = (cut, cut_lines, drop_line, double_line, swap_lines)
 
 
 @pytest.fixture(scope="module")
