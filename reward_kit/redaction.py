@@ -54,14 +54,16 @@ MASK = "***"
 _ALWAYS = frozenset(
     """
     apikey apikeys apitoken authorization authtoken bearer cookie cookies credential credentials creds dsn jwt
-    passcode passphrase passwd password passwords pwd secret secrets secretkey accesskey accesstoken privatekey
-    sessionid userpass
+    passcode passkey passphrase passwd password passwords passwrd psw pswd pwd secret secrets secretkey accesskey
+    accesstoken privatekey sessionid userpass contrasena contraseña kennwort passwort senha пароль 密码 密碼 パスワード
+    비밀번호
     """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """A name with one of these words in it holds a credential."""
 _GLUED = re.compile(
-    r"(?:password|passwd|passphrase|apikey|secretkey|accesskey|accountkey)$|^(?:bot|csrf|gh|git|hf|id|oauth|refresh|web)token$"
-    r"|^(?:admin|db|ftp|http|imap|ldap|mail|mongo|my|mysql|pg|proxy|redis|root|smtp|sql|ssh|sudo)pass$"
+    r"(?:password|passwd|passphrase)$|(?:api|secret|access|account|app|deploy|licen[cs]e|master|signing)key$"
+    r"|^(?:api|app|client|consumer|shared)secret$|^(?:bot|csrf|gh|git|hf|id|oauth|refresh|web)token$"
+    r"|^(?:admin|db|ftp|http|imap|key|ldap|mail|mongo|my|mysql|pg|proxy|redis|root|smtp|sql|ssh|store|sudo)pass$"
 )
 """Words that are written as one, as in `PGPASSWORD`."""
 _PAIRS = frozenset(
@@ -69,10 +71,28 @@ _PAIRS = frozenset(
         ("api", "key"), ("api", "keys"), ("access", "key"), ("private", "key"), ("secret", "key"), ("signing", "key"),
         ("auth", "key"), ("account", "key"), ("encryption", "key"), ("connection", "string"), ("shared", "key"),
         ("ssh", "key"), ("service", "account"), ("client", "key"), ("subscription", "key"), ("auth", "header"),
+        ("access", "code"), ("auth", "code"), ("mfa", "code"), ("pin", "code"), ("unlock", "code"), ("de", "passe"),
+        ("master", "key"), ("hmac", "key"), ("consumer", "key"), ("deploy", "key"), ("functions", "key"),
     }
 )  # fmt: skip
 _MAY_HOLD_ONE = frozenset(
-    {"token", "key", "auth", "pat", "pass", "login", "signature", "sig", "otp", "totp", "webhook"}
+    {
+        "token",
+        "key",
+        "auth",
+        "authz",
+        "cred",
+        "hmac",
+        "pat",
+        "pass",
+        "pw",
+        "login",
+        "signature",
+        "sig",
+        "otp",
+        "totp",
+        "webhook",
+    }
 )
 """A name that ends so holds a credential where the value may be one: `close_token` may be `</think>`."""
 _NAMES_MAY_STAND_IN = frozenset({"key", "auth", "pat", "signature", "sig", "webhook"})
@@ -117,7 +137,7 @@ _HARMLESS_OPTIONS = frozenset(
      "version_aware", "client_kwargs", "config_kwargs", "default_block_size", "default_location"}
 )  # fmt: skip
 """Of what an object store is told, the settings that may be written down; any other may be a credential."""
-_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_WORDS = re.compile(r"[A-Z]+(?=[A-Z][^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]+|[0-9]+")
 
 
 def is_secret_name(name: str) -> bool:
@@ -129,7 +149,10 @@ def is_secret_name(name: str) -> bool:
 
 
 def _words_of(name: str) -> list[str]:
-    return [word.lower() for word in _WORDS.findall(name.rpartition(".")[2] if "." in name else name)]
+    words = [word.lower() for word in _WORDS.findall(name.rpartition(".")[2] if "." in name else name)]
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] == "value"):  # `TOKEN_2`, `token_value`
+        words.pop()
+    return words
 
 
 def _is_firm(words: list[str]) -> bool:
@@ -160,11 +183,13 @@ def _fits(name: str, value: str) -> bool:
     value = value.strip()
     if len(value) < _SHORTEST or not _OF_A_KEY.fullmatch(value) or _is_reference(value):
         return False
-    return not (words and words[-1] in _NAMES_MAY_STAND_IN and _PLAIN_NAME.fullmatch(value))
+    of_a_variable = name.isupper() and len(words) > 1  # `COHERE_KEY`
+    names_may_stand = words and words[-1] in _NAMES_MAY_STAND_IN and not of_a_variable
+    return not (names_may_stand and _PLAIN_NAME.fullmatch(value))
 
 
 _OF_A_KEY = re.compile(r"(?=.*[A-Za-z0-9])[^\s<>{}\[\]()|]+")
-_PLAIN_NAME = re.compile(r"[a-z]+(?:[_.][a-z]+)*")
+_PLAIN_NAME = re.compile(r"(?:[A-Z]|[A-Z]?[a-z]+)(?:[_.-][a-z]+)*[0-9]?")
 _KEY_FILES = frozenset({("tls", "key"), ("ssl", "key")})
 """A setting whose name ends so (`--tls-key`, `tls.key`) takes the path of a file with a key."""
 
@@ -178,7 +203,9 @@ def _takes_a_path(name: str) -> bool:
 
 _KEY_SHAPES = re.compile(
     r"""
-    -----BEGIN\ [A-Z0-9 ]*PRIVATE\ KEY(?:\ BLOCK)?-----[\s\S]*?(?:-----END\ [A-Z0-9 ]*PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)
+    PuTTY-User-Key-File-[0-9]:[\s\S]*
+    | -----BEGIN\ [A-Z0-9 ]*PRIVATE\ KEY(?:\ BLOCK)?-----[\s\S]*?
+      (?:-----END\ [A-Z0-9 ]*PRIVATE\ KEY(?:\ BLOCK)?-----|\Z)
     | (?<![A-Za-z0-9_-]) (?:
         (?:sk|pk|rk)[-_](?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, Stripe and many that follow them
       | (?:fw|hf|gsk)_(?:[A-Za-z0-9]{12,}|(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{8,})   # `hf_transfer` is none
@@ -197,15 +224,20 @@ _KEY_SHAPES = re.compile(
 _LOGIN = re.compile(
     r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}:)?//(?P<login>[^/?#\s'\"<>]{0,1000})@", re.ASCII
 )
-_STORE_LOGIN = re.compile(
+_TOLD_LOGIN = re.compile(
     r"\b(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|oracle|clickhouse|snowflake|ldaps?|smtps?|s?ftp)"
     r"(?:\+[a-z0-9]+)?://[^\s:/@'\"<>]{0,200}:(?P<password>[^\s'\"<>]{1,500})@"
+    r"|\bmachine\s+\S+\s+login\s+\S+\s+password\s+(?P<netrc>\S+)"
+    r"|\b(?i:password|passphrase|secret|token|api[ -]key)\s+is\s+['\"]?"
+    r"(?P<told>(?=\S*[0-9])(?=\S*[A-Za-z])[^\s'\"<>]{8,})"
+    r"|(?:^|\s)(?:-u|--user|--proxy-user)[\s=]\s{0,3}['\"]?[^\s:'\"]{1,100}:(?P<flagged>[^\s'\"]{1,200})"
     r"|(?<![\w.+/@-])[\w.+-]{1,100}:(?P<bare>[^\s:/@'\"<>]{4,200})@(?:tcp\(|[\w.-]{1,200}:[0-9]{2,5}\b)"
 )
-"""Logins of databases, whose passwords may hold a slash, and those without a scheme: `bob:x@proxy:8080`."""
+"""Logins of databases, whose passwords may hold a slash, those of commands and of .netrc, those told in a sentence, and
+those without a scheme: `bob:x@proxy:8080`."""
 _WEBHOOK = re.compile(
-    r"https?://(?:[a-z0-9.-]*\.)?(?:hooks?\.[a-z0-9.-]+/|webhook\.[a-z0-9.-]+/|(?:discord(?:app)?\.com|[a-z0-9.-]+)"
-    r"/(?:api/)?(?:web)?hooks?/|api\.telegram\.org/bot|maker\.ifttt\.com/trigger/|webhook\.office\.com/webhook)"
+    r"https?://(?:[a-z0-9.-]*\.)?(?:hooks?\.[a-z0-9.-]+/|webhook\.[a-z0-9.-]+/|[a-z0-9.-]+"
+    r"/(?:[\w.-]{1,40}/){0,6}(?:web)?hooks?/|api\.telegram\.org/bot|maker\.ifttt\.com/trigger/|webhook\.office\.com/webhook)"
     r"(?P<path>[^\s'\"<>?#]{8,})",
     re.IGNORECASE,
 )
@@ -214,7 +246,8 @@ _BEARER = re.compile(
     r"\b((?i:Bearer|Basic|Token))(\s+)(?!\*\*\*)(?=\S*[0-9=]|\S*[a-z][A-Z]|\S{20})[A-Za-z0-9._~+/=-]{8,}"
 )
 _ASSIGNED = re.compile(
-    r"(?<![A-Za-z0-9_.-])-{0,2}(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})(?:\\{0,3}['\"])?\s{0,3}(?P<equals>[=:])\s{0,3}"
+    r"(?<![A-Za-z0-9_.-])(?P<flag>--?)?_?(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})(?:\\{0,3}['\"])?"
+    r"(?:\s{0,3}(?P<equals>=>|[=:])|(?<=\w)>|(?(flag)(?=\s)(?!\s+-)|(?!)))\s{0,3}"
 )
 _VALUE = re.compile(
     r"\\{0,3}'[^'\n]*'|\\{0,3}\"[^\"\n]*\"|(?!//)[^\s,&;?'\"{}\[\]()](?:[^\s,&;'\"\\]*[^\s,&;?'\"\\{}\[\]().])?"
@@ -229,7 +262,7 @@ _CHANGES_IN_TEN = 3
 
 def looks_secret(text: str) -> bool:
     """Whether the text holds what has the shape of a credential: a known prefix, a login in a URL, a PEM block."""
-    if _KEY_SHAPES.search(text) or _BEARER.search(text) or _STORE_LOGIN.search(text) or _WEBHOOK.search(text):
+    if _KEY_SHAPES.search(text) or _BEARER.search(text) or _TOLD_LOGIN.search(text) or _WEBHOOK.search(text):
         return True
     return url_holds_login(text) or _query_secrets(text) != []
 
@@ -276,7 +309,11 @@ def _is_code(name: str) -> bool:
 
 def url_holds_login(text: str) -> bool:
     """Whether a URL in the text names a user or a password (`https://user:pass@host`)."""
-    return any(match["login"] not in ("", MASK) for match in _LOGIN.finditer(text))
+    return any(match["login"] not in _NO_LOGINS for match in _LOGIN.finditer(text))
+
+
+_NO_LOGINS = frozenset({"", MASK, "git", "hg"})
+"""What stands before the `@` of an address and lets nobody in; `ssh://git@host` is everybody's."""
 
 
 def _query_secrets(text: str) -> list[str]:
@@ -522,11 +559,11 @@ def _shaped_values(text: str) -> list[str]:
     found += [match[0].split(None, 1)[1] for match in _BEARER.finditer(text)]
     found += [part for match in _WEBHOOK.finditer(text) for part in (match["path"], match["path"].rpartition("/")[2])]
     found += _query_secrets(text)
-    for match in _LOGIN.finditer(text):
+    for match in (match for match in _LOGIN.finditer(text) if match["login"] not in _NO_LOGINS):
         user, colon, password = match["login"].partition(":")
         found += [match["login"], unquote(password), password] if colon else [user]
-    for match in _STORE_LOGIN.finditer(text):
-        password = match["password"] or match["bare"]
+    for match in _TOLD_LOGIN.finditer(text):
+        password = match[str(match.lastgroup)]
         found += [password, unquote(password)]
     return [value for value in found if value and value != MASK]
 
@@ -556,10 +593,10 @@ def mask(text: str) -> str:
     text = _without_parts(blot(text))
     text = _KEY_SHAPES.sub(MASK, text)
     text = _WEBHOOK.sub(_hidden_group("path"), text)
-    text = _STORE_LOGIN.sub(lambda match: _hidden_group("password" if match["password"] else "bare")(match), text)
+    text = _TOLD_LOGIN.sub(lambda match: str(_hidden_group(str(match.lastgroup))(match)), text)
     text = _LOGIN.sub(_masked_login, text)
     text = _BEARER.sub(rf"\1\2{MASK}", text)
-    found = [one for one in _assignments(text) if not (one.may_be_prose or _is_harmless(one.value))]
+    found = [one for one in _assignments(text) if not one.may_be_none]
     return _without(text, found, MASK)
 
 
@@ -591,7 +628,7 @@ def _without_parts(text: str) -> str:
 
 def _masked_login(match: re.Match[str]) -> str:
     shown_as_it_is = _PLACEHOLDERS.issuperset(match["login"].lower().split(":"))  # `user:password@host` of our advice
-    return match[0] if not match["login"] or shown_as_it_is else f"{match['scheme'] or ''}//{MASK}@"
+    return match[0] if match["login"] in _NO_LOGINS or shown_as_it_is else f"{match['scheme'] or ''}//{MASK}@"
 
 
 class _Assigned(NamedTuple):
@@ -600,7 +637,8 @@ class _Assigned(NamedTuple):
     start: int
     end: int
     value: str
-    may_be_prose: bool
+    may_be_none: bool
+    """Whether it may be a word of a sentence, or what people write where no credential is needed."""
 
 
 def _assignments(text: str) -> Iterator[_Assigned]:
@@ -614,9 +652,12 @@ def _assignments(text: str) -> Iterator[_Assigned]:
             end = found.end()
             value = found[0].lstrip("\\").strip("'\"`").rstrip("\\:")
             if _fits(match["name"], value):
-                bare = match["equals"] == ":" or match["name"].lower() == "key"  # "unexpected token: end", "KEY=VALUE"
+                bare = (
+                    match["equals"] in (":", None) or match["name"].lower() == "key"
+                )  # "unexpected token: end", "KEY=VALUE"
                 is_word = found[0].isalpha() or ("://" in found[0] and not _is_firm(_words_of(match["name"])))
-                yield _Assigned(found.start(), end, value, bare and is_word)
+                harmless = _is_harmless(value, firm=_is_firm(_words_of(match["name"])))
+                yield _Assigned(found.start(), end, value, (bare and is_word) or harmless)
 
 
 def _is_reference(value: str) -> bool:
@@ -627,8 +668,9 @@ _FLAG = re.compile(r"--[a-z]+(?:-[a-z]+)*")
 """What a message names, and no value."""
 
 
-def _is_harmless(value: str) -> bool:
-    known = value.lower() in _PLACEHOLDERS or value.isdigit() or _is_reference(value)
+def _is_harmless(value: str, *, firm: bool) -> bool:
+    number = value.isdigit() and not (firm and int(value) >= _LEAST_SECRET_NUMBER)
+    known = value.lower() in _PLACEHOLDERS or number or _is_reference(value)
     return known or len(value) < _SHORTEST
 
 
@@ -647,18 +689,22 @@ def mask_words(words: Iterable[str]) -> list[str]:
 
 def _behind_flags(words: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
     """Each word of a command, and whether the flag before it says that it is a credential."""
-    named = ""
+    named, before = "", None
     for word in words:
-        is_login = named in _LOGIN_FLAGS and isinstance(word, str) and ":" in word
+        is_login = (named in _LOGIN_FLAGS and isinstance(word, str) and ":" in word) or (
+            isinstance(word, str) and before in _SCHEMES and bool(_BEARER.fullmatch(f"{before} {word}"))
+        )
         yield (
             word,
-            bool(named) and isinstance(word, str) and (is_login or (is_secret_name(named) and _fits(named, word))),
+            is_login or (bool(named) and isinstance(word, str) and is_secret_name(named) and _fits(named, word)),
         )
+        before = word if isinstance(word, str) else None
         named = word.lstrip("-") if isinstance(word, str) and word.startswith("-") and "=" not in word else ""
 
 
 _LOGIN_FLAGS = frozenset({"u", "user", "proxy-user"})
 """Flags that take `user:password`, as curl's do."""
+_SCHEMES = frozenset({"Bearer", "Basic", "Token"})
 
 
 # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -704,6 +750,8 @@ class _Place(NamedTuple):
     """Of the setting, or of the section; of a part of a credential, the name that says so."""
     header: bool = False
     """Among headers, whose names say little."""
+    listed: bool = False
+    """In a list: a list of two that stands here may be a name and its value."""
 
     def under(self, name: object, held: object) -> _Place:
         text = str(name)
@@ -734,7 +782,7 @@ _HARMLESS_VALUE = re.compile(r"[a-z]+(?:[ _-][a-z]+)*|[A-Za-z ]{1,24}|[0-9.-]{1,
 
 def _kept(value: Any, place: _Place) -> Any:
     if isinstance(value, Mapping):
-        kept = {name: _kept(held, place.under(name, held)) for name, held in value.items() if not _is_key(name)}
+        kept = {name: _kept(held, at) for name, held, at in _held(value, place) if not _is_key(name)}
         return {name: held for name, held in kept.items() if held is not _GONE}
     if isinstance(value, list | tuple):
         items = [_kept(item, at) for item, at in _items(value, place)]
@@ -751,10 +799,27 @@ def _is_key(name: object) -> bool:
     return isinstance(name, str) and (looks_secret(name) or _is_random(name))
 
 
-def _items(items: Iterable[Any], place: _Place) -> Iterator[tuple[Any, _Place]]:
-    """The items of a list, each with its place; behind the flag of a credential it is that of a credential."""
+def _held(settings: Mapping[Any, Any], place: _Place) -> Iterator[tuple[Any, Any, _Place]]:
+    """What settings hold, with its place. In `{name: DB_PASS, value: x}` the value's is that of the name."""
+    named = next((settings[name] for name in ("name", "key", "variable") if isinstance(settings.get(name), str)), None)
+    for name, held in settings.items():
+        yield name, held, place.under(named if name == "value" and named is not None else name, held)
+
+
+def _items(items: list[Any] | tuple[Any, ...], place: _Place) -> Iterator[tuple[Any, _Place]]:
+    """The items of a list, each with its place; behind the flag of a credential it is that of a credential.
+
+    So it is in a list of pairs, `[[DB_PASS, x]]`.
+    """
+    name, value = items if place.listed and len(items) == len(("name", "value")) else (None, None)
+    is_pair = isinstance(name, str) and isinstance(value, str) and not place.secret
     for item, hidden in _behind_flags(items):
-        yield item, place._replace(secret=True, name="password") if hidden and not place.secret else place
+        at = place._replace(listed=True)
+        if is_pair and item is value:
+            at = place.under(name, value)
+        elif hidden and not place.secret:
+            at = at._replace(secret=True, name="password")
+        yield item, at
 
 
 def _without_secret_query(address: str) -> Any:
@@ -765,7 +830,7 @@ def _without_secret_query(address: str) -> Any:
         shown = urlunsplit(parts._replace(query=urlencode(kept), fragment=""))
     except ValueError:
         return _GONE
-    return shown if parts.scheme and not _is_secret_value(shown, _Place()) else _GONE
+    return shown if parts.netloc and not _is_secret_value(shown, _Place()) else _GONE
 
 
 def masked_paths(settings: Any, path: str = "") -> list[str]:
@@ -788,11 +853,11 @@ _MASKED = re.compile(r"//\*{3,}@|[?&;]\w+=\*{3,}(?:[&;]|$)|^(?:Bearer|Basic|Toke
 
 def _secrets_in(value: Any, place: _Place = _Place(), path: str = "") -> Iterator[_Found]:  # noqa: B008 - a tuple
     if isinstance(value, Mapping):
-        for name, held in value.items():
+        for name, held, at_name in _held(value, place):
             at = f"{path}.{name}" if path else str(name)
             if _is_key(name):
                 yield _Found(mask(path) or MASK, [str(name)])
-            yield from _secrets_in(held, place.under(name, held), at)
+            yield from _secrets_in(held, at_name, at)
     elif isinstance(value, list | tuple):
         for item, at_item in _items(value, place):
             yield from _secrets_in(item, at_item, path)
@@ -812,11 +877,7 @@ def _bearer_value(text: str) -> list[str]:
 
 def _values_in(text: str) -> list[str]:
     """The credentials in a setting's text, by their shape and by the names before them."""
-    return _shaped_values(text) + [one.value for one in _assignments(text) if _is_assigned(one)]
-
-
-def _is_assigned(one: _Assigned) -> bool:
-    return not (one.may_be_prose or _is_harmless(one.value))
+    return _shaped_values(text) + [one.value for one in _assignments(text) if not one.may_be_none]
 
 
 def _plain(value: Any) -> str:

@@ -24,7 +24,8 @@ Shape = Callable[[str], Any]
 
 BY_NAME = (
     "api_key", "DB_PASS", "SMTP_PASS", "PGPASSWORD", "pass", "db_pass", "login", "signature", "x-api-key", "authToken",
-    "client_secret", "redis_pass", "MYSQL_PWD", "hf_token", "key",
+    "client_secret", "redis_pass", "MYSQL_PWD", "hf_token", "key", "TOKEN_2", "password1", "oldPassword", "token_value",
+    "apisecret", "keypass", "pw", "hmac_key", "unlock_code", "db_cred", "contraseña", "пароль", "密码", "COHERE_KEY",
 )  # fmt: skip
 
 
@@ -67,6 +68,21 @@ SHAPES: dict[str, Shape] = {
     "telegram": lambda s: {"place": f"https://api.telegram.org/bot123456:{s}/sendMessage"},
     "own webhook": lambda s: {"webhook": f"https://chat.example.com/hooks/{s}"},
     "known prefix": lambda s: {"note": f"it is sk-proj-{s}"},
+    "flag in a text": lambda s: {"command": f"serve --auth-token '{s}' -v"},
+    "flag of a word in a text": lambda s: {"command": f"serve --db-password {s}"},
+    "curl's user in a text": lambda s: {"command": f"curl -u bob:{s} http://h"},
+    "scheme and key apart": lambda s: {"command": ["remote", "--header", "Authorization:", "Bearer", s]},
+    "json in a command": lambda s: {"command": ["x", "--config", json.dumps({"apiKey": s})]},
+    "pairs": lambda s: {"variables": [["PORT", "80"], ["DB_PASSWORD", s]]},
+    "names and values": lambda s: {"variables": [{"name": "PORT", "value": "80"}, {"name": "DB_PASSWORD", "value": s}]},
+    "keys and values": lambda s: {"variables": [{"key": "API_TOKEN", "value": s}]},
+    "xml": lambda s: {"options": f"<password>{s}</password>"},
+    "arrow": lambda s: {"options": f"password => {s}"},
+    "sentence": lambda s: {"note": f"The password is {s}"},
+    "netrc": lambda s: {"note": f"machine h login bob password {s}"},
+    "npmrc": lambda s: {"note": f"//registry.example.org/:_authToken={s}"},
+    "deep webhook": lambda s: {"place": f"https://open.example.cn/open-apis/bot/v2/hook/{s}"},
+    "putty": lambda s: {"note": f"PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n{s}"},
     "pem": lambda s: {"note": f"-----BEGIN PRIVATE KEY-----\n{s}\n-----END PRIVATE KEY-----"},
     "jwt": lambda s: {"note": f"eyJhbGciOiJI.{base64.urlsafe_b64encode(s.encode()).decode().rstrip('=')}.{s}"},
     "a name itself": lambda s: {"users": {f"sk-proj-{s}": "alice"}},
@@ -78,7 +94,14 @@ ORDINARY: dict[str, Any] = {
     "secret_word": "pineapple", "stop": ["\n\n", "</s>"], "command": ["run", "--tokens", "5", "--key-column", "id"],
     "url": "https://host:8000/v1?version=3#part", "hash": "a94a8fe5ccb19ba61c4c0873d391e987982fbbd3",
     "image": "registry:5000/team/name:tag@sha256:4f0c21aa", "env": {"LOG_LEVEL": "debug", "PORT": "80"},
-    "headers": {"Accept": "text/html", "X-Team": "research"}, "regex": r"(?:key|token)\s*=\s*(\d+)",
+    "headers": {"Accept": "text/html", "X-Team": "research"}, "keywords": ["alpha", "beta"], "tokens": [128000, 128001],
+    "key_signature": "A minor", "key_of_music": "E_flat_major", "auth_kind": "oauth2", "ssh": "ssh://git@host/team/repo",
+    "pw_dist": "l2norm2024", "bypass": "nothing1", "compass": "NNW12345", "monkey_name": "George2024",
+    "cmd": "serve --max-tokens 4096 --key-column ans_2024 --pass-rate 0.5 -p 8080 -u bob", "ratio": "16:9@60",
+    "variables": [["LOG_LEVEL", "debug2024x"], ["a", "b"]], "named": [{"name": "LOG_LEVEL", "value": "debug2024x"}],
+    "grid": [{"key": "a", "value": 12345678}], "xml": "<answer>pass2024</answer>", "session": "morning-2024",
+    "sentence": "The token is the last word. A password is required.", 
+    "author": "Jane Doe <jane@example.org>", "regex": r"(?:key|token)\s*=\s*(\d+)",
 }  # fmt: skip
 drawn = st.text("abcdefghijkLMNOPQRSTUV0123456789", min_size=14, max_size=30).filter(
     lambda text: any(map(str.isdigit, text)) and any(map(str.islower, text)) and any(map(str.isupper, text))
