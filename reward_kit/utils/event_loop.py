@@ -9,6 +9,7 @@ background_loop    a loop that stays, in a thread of its own, for callers that c
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Coroutine
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["background_loop", "new_loop", "run_sync"]
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 def run_sync(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -39,15 +42,46 @@ def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     import asyncio
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        end = _keep_going(runner.get_loop())
+        loop = runner.get_loop()
+        end = _keep_going(loop)
+        begun: list[asyncio.Task[T]] = []
 
         async def work() -> T:
+            begun.extend(task for task in [asyncio.current_task()] if task is not None)
             try:
                 return await main()
             finally:
                 end()
 
-        return runner.run(work())
+        try:
+            return runner.run(work())
+        except (SystemExit, KeyboardInterrupt, RuntimeError) as error:
+            return _to_the_end(loop, begun, error)
+
+
+def _to_the_end(loop: asyncio.AbstractEventLoop, begun: list[asyncio.Task[T]], error: BaseException) -> T:
+    """What the work returns, although something else that runs on its loop has ended that; or its error.
+
+    A callback or a task of a reward's own can: it raises SystemExit, or knows how to stop a loop behind our back.
+    """
+    import asyncio
+
+    while begun and not begun[0].done():
+        if isinstance(error, KeyboardInterrupt):
+            begun[0].cancel()
+        else:
+            _log.warning(_GOES_ON, error)
+        try:
+            loop.run_until_complete(begun[0])
+        except (SystemExit, KeyboardInterrupt, RuntimeError, asyncio.CancelledError) as another:
+            if not begun[0].done():
+                error = another
+    if isinstance(error, KeyboardInterrupt) or not begun:
+        raise error
+    return begun[0].result()
+
+
+_GOES_ON = "Something that a reward, or other code of yours, left behind tried to end the event loop, which goes on: %r"
 
 
 def _keep_going(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
@@ -118,8 +152,16 @@ def background_loop() -> asyncio.AbstractEventLoop:
 def _start_in_a_thread() -> asyncio.AbstractEventLoop:
     loop = new_loop()
     _keep_going(loop)
-    threading.Thread(target=loop.run_forever, name="reward-kit loop", daemon=True).start()
+    threading.Thread(target=_run_for_good, args=(loop,), name="reward-kit loop", daemon=True).start()
     return loop
+
+
+def _run_for_good(loop: asyncio.AbstractEventLoop) -> None:
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt) as error:
+            _log.warning(_GOES_ON, error)
 
 
 _background = PerProcess(_start_in_a_thread)

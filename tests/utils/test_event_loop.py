@@ -99,6 +99,72 @@ STOPS: dict[str, Callable[[asyncio.AbstractEventLoop], object]] = {
 }
 
 
+def exits(*_: object) -> None:
+    raise SystemExit(4)
+
+
+async def exiting() -> None:
+    raise SystemExit(5)
+
+
+ENDS: dict[str, Callable[[asyncio.AbstractEventLoop], object]] = {
+    "a callback exits": lambda loop: loop.call_soon(exits),
+    "callbacks exit": lambda loop: [loop.call_later(0.01 * number, exits) for number in range(4)],
+    "a task exits": lambda loop: loop.create_task(exiting()),
+    "from a thread": lambda loop: threading.Thread(target=loop.call_soon_threadsafe, args=(exits,)).start(),
+    "behind our back": lambda loop: type(loop).stop(loop),
+    "the handler of errors exits": lambda loop: (loop.set_exception_handler(exits), loop.call_soon(int, "x")),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_work_comes_to_its_end_whatever_ends_its_loop(how: str) -> None:
+    closed = []
+
+    async def work() -> str:
+        try:
+            ENDS[how](asyncio.get_running_loop())
+            await asyncio.sleep(0.1)
+            return "done"
+        finally:
+            closed.append(await asyncio.sleep(0, "closed"))
+
+    assert run_sync(work) == "done"
+    stays = background_loop()
+    assert asyncio.run_coroutine_threadsafe(work(), stays).result(10) == "done"
+    stays.call_soon_threadsafe(stays.set_exception_handler, None)
+    assert closed == ["closed"] * 2
+
+
+def test_what_the_work_itself_raises_is_raised() -> None:
+    for error in (RuntimeError("no"), SystemExit(3), ValueError("x")):
+
+        async def work(error: BaseException = error) -> None:
+            await asyncio.sleep(0)
+            raise error
+
+        with pytest.raises(type(error), match=str(error)):
+            run_sync(work)
+
+
+def test_a_callback_that_interrupts_ends_the_work_in_order() -> None:
+    closed = []
+
+    def interrupts() -> None:
+        raise KeyboardInterrupt
+
+    async def work() -> None:
+        asyncio.get_running_loop().call_soon(interrupts)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            closed.append(await asyncio.sleep(0, "closed"))
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sync(work)
+    assert closed == ["closed"]
+
+
 @pytest.mark.parametrize("how", STOPS)
 def test_nobody_stops_a_loop_that_has_work(how: str) -> None:
     async def work() -> str:
