@@ -40,11 +40,16 @@ _STAND_IN = re.compile(
 )
 _STAND_IN_BEARER = re.compile(r"\b(?:Bearer|Basic|Token)\s+[^\s\d]+(?=\s|$)", re.IGNORECASE)
 _STAND_IN_LOGIN = re.compile(r"//(?:(?:user(?:name)?|me):(?:pass(?:word)?|secret|\*+)|[a-z]+:[A-Z_]+)@")
-_NAMED = re.compile(r"""["']?(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,80})["']?\s*(?:[:=]|=>)\s*""")
+_NAMED = re.compile(
+    r"""["']?(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,80})(?:(?<!\Wkey)["']\s*,\s*(?=["'])|["']?\]?\s*"""
+    r"""(?::\s*[A-Za-z_][\w.\[\]| ]{0,60}?=(?=\s*[rbuf]{0,2}["'])|:=|=>|[:=]|(?<=\w)>)\s*)"""
+)
+"""Before a value: `name = `, `"name": `, `environ["name"] = `, `name: str = `, `("name", `, `<name>`."""
+_PAIRED = re.compile(r"""auth\s*=\s*\(\s*["'][^"']{0,80}["']\s*,\s*(?=["'])""")
 _CALLED = re.compile(r"""(?P<name>[A-Za-z_][A-Za-z0-9_.]{0,80})\(\s*(?=[rbuf]{0,2}["'](?!https?:|(?:[^"'\s/]*/){2}))""")
-_VALUE = re.compile(r"""(?P<quote>[rbuf]{0,2}["'])?(?P<value>[^"'\s,;)]{8,})""")
+_VALUE = re.compile(r"""(?P<quote>[rbuf]{0,2}(?:["']{3}|["']))?(?P<value>[^"'\s,;)<]{8,})""")
 _TAKES_ONE = re.compile(
-    r"(?:login|auth|authenticate|token|key|secret|password|credentials?|client|connect|session|bearer)$|api",
+    r"(?:login|auth|authenticate|token|key|secret(?:str)?|password|credentials?|client|connect|session|bearer)$|api",
     re.IGNORECASE,
 )
 """A function whose first argument may be a key: `login('…')`, `cohere.Client('…')`, `set_api_key('…')`."""
@@ -122,9 +127,10 @@ def _is_suspicious(line: str) -> bool:
     line = line.replace('\\"', '"').replace("\\'", "'")  # code in a notebook, or JSON in a text
     if looks_secret(_STAND_IN_BEARER.sub("", _STAND_IN_LOGIN.sub("//", line))):
         return True
-    return any(_is_held(line, found, found["name"]) for found in _NAMED.finditer(line)) or any(
-        _is_held(line, found, "key") for found in _CALLED.finditer(line) if _TAKES_ONE.search(found["name"])
-    )
+    named = [(found, found["name"]) for found in _NAMED.finditer(line)]
+    named += [(found, "key") for found in _CALLED.finditer(line) if _TAKES_ONE.search(found["name"])]
+    named += [(found, "password") for found in _PAIRED.finditer(line)]
+    return any(_is_held(line, found, name) for found, name in named)
 
 
 def _is_held(line: str, found: re.Match[str], name: str) -> bool:
@@ -135,11 +141,14 @@ def _is_held(line: str, found: re.Match[str], name: str) -> bool:
     value = held["value"]
     if _is_varied(value):
         return len(value) >= _SHORTEST_VARIED
-    is_word = held["quote"] is not None and len(value) >= _SHORTEST_WORD and value.isalpha() and _is_password(name)
+    of_words = value.isalpha() or _WORDS.fullmatch(value) is not None
+    is_word = held["quote"] is not None and len(value) >= _SHORTEST_WORD and of_words and _is_password(name)
     return is_word and value.lower() != name.lower()
 
 
 _SHORTEST_VARIED = 12
+_WORDS = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+){2,}")
+"""A password of words, as `correct-horse-battery`."""
 
 
 def _is_password(name: str) -> bool:

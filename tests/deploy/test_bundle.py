@@ -145,6 +145,12 @@ KINDS = {
     "discord": f"https://discord.com/api/webhooks/123456/{DRAWN}", "signed": f"https://h/x?sv=1&sig={DRAWN}",
     "pem": "-----BEGIN OPENSSH PRIVATE KEY-----", "jwt": "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
     "known prefix": "x = ['ghp_abcdefghijklmnop1234']", "aws": f"aws_session_token = {DRAWN}",
+    "subscript": f"os.environ['TOGETHER_KEY'] = '{DRAWN}'", "default": f"os.environ.setdefault('MY_TOKEN', '{DRAWN}')",
+    "field": f"    api_key: str = '{DRAWN}'", "constant": f'TOKEN: Final[str] = "{DRAWN}"',
+    "pair": f"auth=('bob', '{DRAWN}')",
+    "in an expression": f"if (token := '{DRAWN}'):", "three marks": f'api_key = """{DRAWN}"""',
+    "typed": f"SecretStr('{DRAWN}')",
+    "xml": f"<password>{DRAWN}</password>", "password of words": "password = 'correct-horse-battery'",
 }  # fmt: skip
 HARMLESS = [
     'client = Together(api_key=os.environ["TOGETHER_API_KEY"])', "login(username, password_of(user_12345))",
@@ -152,7 +158,10 @@ HARMLESS = [
     'token = tokenizer("hello world 123456789")', 'session("https://host/path/12345678")',
     'api_key = os.environ["OPENAI_API_KEY"]', 'TOKEN = "<your token here 12>"', "stop_token = 'abc123abc123abc1'",
     'answer_key = "abcdefghijklm12"', 'url = "https://user:password@host"', 'password = getpass("for user 1: ")',
-    "api_key=settings.api_key1.get()", "max_tokens = 123456789012345",
+    "api_key=settings.api_key1.get()", 'setdefault("key", "question_2024_id")', "<key>name</key>",
+    'token: str | None = None', 'password: str = field(default_factory=make_password12)',
+    'auth = ("basic", "digest")', 'get("token", "unknown")',
+    "max_tokens = 123456789012345",
     "sha = 'a94a8fe5ccb19ba61c4c0873d391e987982fbbd3'",
 ]  # fmt: skip
 
