@@ -131,7 +131,7 @@ def test_batches_that_are_under_way(tmp_path: Path, name: str, keeps: bool, monk
         return {**batch, "metadata": None}
 
     provider = Provider(polls=1, end=lambda number: "completed", tells=dict if keeps else forgets)
-    settings = {"generation__batch": {"max_requests": 6, "poll_seconds": 0.01}, "count": 4}
+    settings: dict[str, Any] = {"generation__batch": {"max_requests": 6, "poll_seconds": 0.01}, "count": 4}
     run = tmp_path / "run"
     with providing(provider) as base:
         by_batches(tmp_path, base, **settings).run()
