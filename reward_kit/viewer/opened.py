@@ -68,6 +68,7 @@ class Snapshot:
         self.store = store
         self._looked = {} if looked is None else looked
         self._vote: threading.Thread | None = None
+        self._beginning = threading.Lock()
         self.cost = 0.0
         """Seconds that it took to read and to work out."""
 
@@ -88,9 +89,11 @@ class Snapshot:
 
     def report_within(self, seconds: float) -> tuple[Report | None, bool]:
         """Every figure, and True; those without the vote, and False, where it takes longer. Then it goes on."""
-        if self._vote is None:
-            self._vote = threading.Thread(target=self._work_out, daemon=True, name=f"votes on {self.run.title}")
-            self._vote.start()
+        with self._beginning:
+            if self._vote is None:
+                vote = threading.Thread(target=self._work_out, daemon=True, name=f"votes on {self.run.title}")
+                vote.start()
+                self._vote = vote
         self._vote.join(seconds)
         if self._vote.is_alive():
             return self._analysed(vote_limit=0), False

@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +171,21 @@ def test_nothing_is_written_into_a_run_directory(browser: Browser, run: Path) ->
     browser.run("/rows", q="what", sort="-score")
 
     assert [path.name for path in run.iterdir()] == ["results.jsonl"]
+
+
+def test_first_looks_at_once_are_all_answered(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def late(self: threading.Thread) -> None:
+        if self.name.startswith("votes on"):
+            time.sleep(0.1)
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", late)
+    with browsing(run) as browser, ThreadPoolExecutor(6) as several:
+        key = browser.keys[0]
+        addresses = ["/api/runs", f"/api/runs/{key}"] * 3
+        assert [reply.status for reply in several.map(browser.ask, addresses)] == [200] * 6
 
 
 # ── the index of large files ─────────────────────────────────────────────────────────────────────────────────────────
