@@ -108,6 +108,8 @@ def says_truth(columns: Mapping[str, Any]) -> bool:
 def explicit_truth(columns: Mapping[str, Any]) -> Any:
     """What the row says is right; two columns that say different things are refused."""
     given = [columns[name] for name in spelled(EXPLICIT, tuple(columns))]
+    if len(given) == 1:
+        return given[0]
     if not given:
         return None if (rule := _in_rule(columns)) is None else rule["ground_truth"]
     held = [value for value in given if is_held(value)]

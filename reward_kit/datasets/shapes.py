@@ -190,6 +190,8 @@ def _with_our_names(columns: Columns, names: Names) -> Columns:
 
 def _recognised(view: Columns, names: Names) -> Shape | None:
     """The shape that a row's columns tell, or None where they tell none."""
+    if not names.shapes:
+        return None
     own = is_held(view.get("messages")) or is_held(view.get("user_query"))
     for shape in names.shapes:
         if (shape is _NEMOTRON or not own) and shape.fits(view):
@@ -216,7 +218,7 @@ def _asked(view: Columns, names: Names) -> tuple[Columns, str]:
     """What is asked in a row of no special shape, and the column that says it."""
     for name in _OWN:
         if is_held(view.get(name)):
-            return _own_question(view, names), name
+            return _as_asked(view[name], name) if name in names.other_capitals else {}, name
     questions = [name for name in names.questions if _is_text(view.get(name))]
     if not questions and is_held(view.get(_LAST_QUESTION)):
         questions = [_LAST_QUESTION]

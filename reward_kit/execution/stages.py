@@ -266,9 +266,15 @@ def record_of(rollout: Rollout, verdict: Verdict) -> Record:
         return _failed(rollout=rollout, failure=verdict)
     if (said := blot_keys(verdict.reason or "")) != (verdict.reason or ""):
         verdict = verdict.model_copy(update={"reason": said})  # a message, here and in the file alike
-    if echoes(repr(verdict).encode(errors="surrogatepass")):
+    if _tells_key(verdict):
         return _failed(rollout=rollout, failure=Failure.of(RewardError(_TELLS_KEY), "score"))
     return _judged(rollout=rollout, result=verdict)
+
+
+def _tells_key(verdict: EvaluateResult) -> bool:
+    is_plain = type(verdict) is EvaluateResult and not verdict.metrics and verdict.step_outputs is None
+    held = verdict.reason or "" if is_plain else repr(verdict)
+    return echoes(held.encode(errors="surrogatepass"))
 
 
 _TELLS_KEY = (

@@ -94,7 +94,7 @@ def reason_of(choice: Mapping[str, Any]) -> str | None:
     if choice.get("error"):
         return "error"
     beside = choice.get("provider_specific_fields")
-    kept = beside.get("native_finish_reason") if isinstance(beside, Mapping) else None
+    kept = beside.get("native_finish_reason") if isinstance(beside, dict) else None  # asking for a Mapping is slow
     native = choice.get("native_finish_reason") or kept
     told = choice.get("finish_reason")
     known = [reason for word in (native, told) if (reason := _known(word)) is not None]

@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 _MOST_TOKENS = 10**12
 """No request has more: what is told beyond it is not a count."""
 _COUNTED = ("prompt_tokens", "completion_tokens")
+_PLAIN = (*_COUNTED, "total_tokens")
+"""All that most replies tell."""
 
 
 def usage_of(told: Any) -> Usage | None:
@@ -44,6 +46,8 @@ def usage_of(told: Any) -> Usage | None:
         _remark_on(told)
         return None
     if total is not None:
+        if len(told) == len(_PLAIN) and answer is not None and total <= prompt + answer and prompt:
+            return Usage(prompt_tokens=prompt, completion_tokens=answer)
         answer = max(answer or 0, total - prompt)
     thought = _count(told.get("completion_tokens_details"), "reasoning_tokens")
     if thought is not None and thought > answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 
 __all__ = ["age_in_words", "moment", "now", "now_to_the_millisecond"]
 
@@ -30,4 +31,10 @@ def age_in_words(since: str) -> str:
 
 def now_to_the_millisecond() -> str:
     """For answers and commands: `2026-05-01T12:00:00.123+00:00`."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_second(seconds)}.{milliseconds:03d}+00:00"
+
+
+@lru_cache(maxsize=1)  # many answers come within one
+def _second(seconds: int) -> str:
+    return moment(seconds).removesuffix("Z")

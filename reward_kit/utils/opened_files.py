@@ -79,7 +79,8 @@ class OpenedFiles:
     @property
     def has_news(self) -> bool:
         """Whether there is something to take."""
-        return bool(self._read or self._written) or any(_state(path) != was for path, was in self._databases.items())
+        known = self._databases
+        return bool(self._read or self._written or (known and any(_state(at) != was for at, was in known.items())))
 
     def take(self) -> Noted:
         """What was not taken before, as full paths."""

@@ -16,6 +16,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import re
 import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -99,14 +100,12 @@ def draw_key(request: bytes, draw: int) -> str:
     return hashlib.sha256(b"%b%d" % (request, draw)).hexdigest()
 
 
-_DIGEST_LENGTH = 64
+_is_digest = re.compile("[0-9a-f]{64}").fullmatch
 
 
 def _as_digest(key: str) -> str:
     """A key as the file has it: 64 hex digits, which ours are already. Any other text is hashed."""
-    if len(key) == _DIGEST_LENGTH and not key.strip("0123456789abcdef"):
-        return key
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+    return key if _is_digest(key) else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _canonical(value: Any) -> bytes:

@@ -420,7 +420,10 @@ async def _is_left_for_more(came: Sequence[Completion | Failure]) -> bool:
 
 
 def _first_answer(completions: Sequence[Completion | Failure]) -> tuple[int, Completion]:
-    return next((place, each) for place, each in enumerate(completions) if isinstance(each, Completion))
+    for place, each in enumerate(completions):
+        if isinstance(each, Completion):
+            return place, each
+    raise AssertionError("a reply without an answer is an error")
 
 
 def _most(prompt: Prompt, draws: int) -> Usage:
