@@ -259,12 +259,17 @@ def _is_array(path: DataFile) -> bool:
         return file.read(_BEGINNING).removeprefix(_BOM).lstrip().startswith(b"[")
 
 
+_MAY_HOLD_FLOATS = frozenset({float, dict})
+
+
 def _writes_otherwise(line: bytes, columns: Mapping[str, Any]) -> bool:
     """Whether the line may write a float otherwise than Python, in a column or under a name inside one.
 
     Only such a value can be a ground truth. What stands behind its name tells it; a name in two places is looked at
     more closely.
     """
+    if _MAY_HOLD_FLOATS.isdisjoint(map(type, columns.values())):
+        return False
     for name, value in columns.items():
         kind = type(value)
         if kind is float and {*_numbers_behind(name)(line)} != {repr(value).encode()}:

@@ -75,9 +75,12 @@ class SingleTurn:
     def _cost(self, completion: Completion) -> float | None:
         if completion.cached:
             return 0.0
-        if self._price is None or completion.retried is not None:
+        usage = completion.usage
+        if self._price is None and completion.retried is None:
+            return None if usage is None else usage.cost
+        if completion.retried is not None:
             return spending(used_by(completion), self._price)
-        return cost_of(completion.usage, self._price) if completion.usage is not None else 0.0
+        return cost_of(usage, self._price) if usage is not None else 0.0
 
 
 def _alone(message: Message) -> Message:

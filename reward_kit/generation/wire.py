@@ -165,29 +165,23 @@ def read_completions(
     used = reply.get("model")
     model = used if isinstance(used, str) and used != asked_model else None
     usage = usage_of(reply.get("usage"))
-    outcomes: list[Completion | GenerationError] = []
+    outcomes: list[Completion | Failure] = []
+    errors: list[GenerationError] = []
     for choice in choices[:most]:
         try:
             message, reason = _answer_of(choice, by)
         except GenerationError as error:
-            outcomes.append(error)
+            errors.append(error)
+            if not error.retryable:
+                outcomes.append(Failure.of(error, "generate"))
             continue
         made = _completion(message=message, finish_reason=reason, usage=usage, latency_ms=latency_ms, model=model)
         tokens = _tokens(choice, reply)
         outcomes.append(made if tokens is None else made.model_copy(update={"tokens": tokens}))
         usage = None
-    return _answers_or_why_none(outcomes)
-
-
-def _answers_or_why_none(outcomes: list[Completion | GenerationError]) -> list[Completion | Failure]:
-    errors = [outcome for outcome in outcomes if isinstance(outcome, GenerationError)]
-    if len(errors) == len(outcomes):
+    if len(errors) == len(choices[:most]):
         raise next((error for error in errors if error.retryable), errors[0])
-    return [
-        Failure.of(outcome, "generate") if isinstance(outcome, GenerationError) else outcome
-        for outcome in outcomes
-        if not (isinstance(outcome, GenerationError) and outcome.retryable)
-    ]
+    return outcomes
 
 
 def unserved(answer: Unserved, latency_ms: float) -> Completion:

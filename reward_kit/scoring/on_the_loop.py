@@ -96,7 +96,10 @@ class OnTheLoop:
         self._deadlines.begin(task)
         self._judging[task] = rollouts[0]
         try:
-            judging = self._verdicts(rollouts)
+            if self._worlds is None:
+                judging = verdicts_async(self._call, rollouts, self._resources, owned=self._owned)
+            else:
+                judging = self._verdicts_in(self._worlds, rollouts)
             verdicts: Sequence[Verdict] = await abandonable(judging, lambda: self._deadlines.is_ignored_by(task))
         except asyncio.CancelledError:
             verdicts = [Failure.of(self._cancelled(task), "score")] * len(rollouts)
@@ -152,11 +155,9 @@ class OnTheLoop:
         """Whether a call would begin at once."""
         return not self._free.locked()
 
-    async def _verdicts(self, rollouts: Sequence[Rollout]) -> Sequence[Verdict]:
-        if self._worlds is None:
-            return await verdicts_async(self._call, rollouts, self._resources, owned=self._owned)
+    async def _verdicts_in(self, worlds: Worlds, rollouts: Sequence[Rollout]) -> list[Verdict]:
         try:
-            async with self._worlds(rollouts[0]) as world:
+            async with worlds(rollouts[0]) as world:
                 return await verdicts_async(self._call, rollouts, {**self._resources, "world": world})
         except ItemError as error:  # the world failed, or went another way: that is no verdict
             return [Failure.of(error, "score")] * len(rollouts)

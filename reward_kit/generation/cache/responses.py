@@ -293,7 +293,8 @@ class CachedClient:
         sample_id: str = "",
     ) -> list[Completion | Failure]:
         """One answer or failure per draw, in the order of `draws`; only what the cache lacks is asked for."""
-        await self.know_who_answers()
+        if self._asks:
+            await self.know_who_answers()
         request = self._keys_for(sampling).of(messages, tools, sample_id)
         keys = {draw: draw_key(request, draw) for draw in draws}
         answers: dict[int, Completion | Failure] = {}
