@@ -55,6 +55,8 @@ class GrowingFile:
             ) from error
         self.end = self._end_of_last_line()
         """Where the last whole line ends."""
+        self._is_new = self.end == 0
+        """Whether the disk may not know its name yet."""
 
     def __enter__(self) -> Self:
         return self
@@ -98,7 +100,7 @@ class GrowingFile:
         try:
             write_block(self.descriptor, block)
             if self._always_on_disk:
-                os.fsync(self.descriptor)
+                self._force()
         except OSError as error:
             with contextlib.suppress(OSError):  # opening the file again cuts the torn line off
                 os.ftruncate(self.descriptor, begin)
@@ -111,12 +113,18 @@ class GrowingFile:
         if self.read_only or self.descriptor < 0:
             return
         try:
-            os.fsync(self.descriptor)
+            self._force()
         except OSError as error:
             raise StorageError(
                 f"What was last written to {str(self.path)!r} is not on the disk ({error.strerror}). Check the disk, "
                 "then run the same command again."
             ) from error
+
+    def _force(self) -> None:
+        os.fsync(self.descriptor)
+        if self._is_new:
+            _force_names(self.path.parent)
+            self._is_new = False
 
     def write_anew(self, pieces: Iterable[bytes]) -> None:
         """Put other content in the place of the file, whole or not at all, and go on with that."""
@@ -125,6 +133,7 @@ class GrowingFile:
         os.close(self.descriptor)
         self.descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         self.end = os.fstat(self.descriptor).st_size
+        self._is_new = True
 
     def close(self) -> None:
         """Put everything on the disk and let go of the file."""
@@ -205,7 +214,10 @@ class Draft:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
+            is_new = not self.target.exists()
             self.path.replace(self.target)
+            if is_new:
+                _force_names(self.target.parent)
         except OSError as error:
             self.discard()
             raise _not_written(self.target, error, self._advice) from error
@@ -219,6 +231,16 @@ class Draft:
 
 def _not_written(path: Path, error: OSError, advice: str) -> StorageError:
     return StorageError(f"Cannot write to {str(path)!r} ({error.strerror or error}). {advice}")
+
+
+def _force_names(folder: Path) -> None:
+    """Put the names of the files in a folder on the disk: what is in a file without one is lost with the power."""
+    with contextlib.suppress(OSError):  # the folder was taken away, or its filesystem knows no such order
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_block(descriptor: int, block: bytes) -> None:

@@ -74,12 +74,52 @@ def test_a_batch_is_forced_to_the_disk_where_that_is_asked_for(tmp_path: Path, m
     forced: list[int] = []
     monkeypatch.setattr(os, "fsync", forced.append)
     for always, count in ((False, 0), (True, 2)):
+        (tmp_path / "lines").write_bytes(b"known\n")
         forced.clear()
         with GrowingFile(tmp_path / "lines", always_on_disk=always) as file:
             file.append(b"a\n")
             file.append(b"b\n")
             assert len(forced) == count
         assert len(forced) == count + 1  # closing
+
+
+class Disk:
+    """What a loss of power would leave: what was forced, of files under names that were forced, too."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._held: dict[int, bytes] = {}
+        self._names: dict[int, dict[str, int]] = {}
+        monkeypatch.setattr(os, "fsync", self._force)
+
+    def _force(self, descriptor: int) -> None:
+        place, number = Path(os.readlink(f"/proc/self/fd/{descriptor}")), os.fstat(descriptor).st_ino
+        if place.is_dir():
+            self._names[number] = {path.name: path.stat().st_ino for path in place.iterdir()}
+        else:
+            self._held[number] = place.read_bytes()
+
+    def left_in(self, folder: Path) -> dict[str, bytes]:
+        names = self._names.get(folder.stat().st_ino, {})
+        return {name: self._held.get(number, b"") for name, number in names.items()}
+
+
+@given(blocks=st.lists(LINES.filter(bool).map(b"".join), min_size=1, max_size=5), anew=LINES.map(b"".join))
+def test_what_is_said_to_be_on_the_disk_survives_a_loss_of_power(
+    tmp_path_factory: pytest.TempPathFactory, blocks: list[bytes], anew: bytes
+) -> None:
+    folder = tmp_path_factory.mktemp("power")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        disk = Disk(monkeypatch)
+        with GrowingFile(folder / "always", always_on_disk=True) as always, GrowingFile(folder / "closed") as closed:
+            for number, block in enumerate(blocks, start=1):
+                always.append(block)
+                closed.append(block)
+                assert disk.left_in(folder)["always"] == b"".join(blocks[:number])
+            closed.write_anew([anew])
+        assert disk.left_in(folder)["closed"] == anew
+        with Draft(folder / "new") as draft:
+            draft.write(anew)
+        assert disk.left_in(folder)["new"] == anew
 
 
 def test_a_block_that_is_not_on_the_disk_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
