@@ -76,10 +76,10 @@ class SingleTurn:
         if completion.cached:
             return 0.0
         usage = completion.usage
-        if self._price is None and completion.retried is None:
-            return None if usage is None else usage.cost
         if completion.retried is not None:
             return spending(used_by(completion), self._price)
+        if self._price is None:
+            return None if usage is None else usage.cost
         return cost_of(usage, self._price) if usage is not None else 0.0
 
 
