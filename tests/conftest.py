@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from reward_kit.redaction import forget_all
 
@@ -16,8 +16,9 @@ pytest_plugins = ["tests.dead_workers"]
 
 # A slow machine is not a failure. The same examples everywhere and each time: what fails in CI fails at home, and what
 # passes at home passes in CI. Others are tried by `make test-search`, which chooses the second profile.
-settings.register_profile("fixed", deadline=None, derandomize=True)
-settings.register_profile("search", deadline=None, database=None, print_blob=False)
+_SLOW = [HealthCheck.too_slow]
+settings.register_profile("fixed", deadline=None, derandomize=True, suppress_health_check=_SLOW)
+settings.register_profile("search", deadline=None, database=None, print_blob=False, suppress_health_check=_SLOW)
 settings.load_profile("fixed")
 
 CREDENTIALS = ("FIREWORKS_API_KEY", "FIREWORKS_ACCOUNT_ID", "FIREWORKS_API_BASE", "OPENAI_API_KEY", "HF_TOKEN")
