@@ -652,11 +652,12 @@ def _assignments(text: str) -> Iterator[_Assigned]:
             end = found.end()
             value = found[0].lstrip("\\").strip("'\"`").rstrip("\\:")
             if _fits(match["name"], value):
-                bare = (
-                    match["equals"] in (":", None) or match["name"].lower() == "key"
-                )  # "unexpected token: end", "KEY=VALUE"
-                is_word = found[0].isalpha() or ("://" in found[0] and not _is_firm(_words_of(match["name"])))
-                harmless = _is_harmless(value, firm=_is_firm(_words_of(match["name"])))
+                firm = _is_firm(_words_of(match["name"]))
+                # "unexpected token: end", "KEY=VALUE", "--key client.key"
+                bare = match["equals"] in (":", None) or match["name"].lower() == "key"
+                is_word = found[0].isalpha() or ("://" in found[0] and not firm)
+                is_word = is_word or _NAMED.fullmatch(value) is not None or (match["name"] == "key" and _is_path(value))
+                harmless = _is_harmless(value, firm=firm)
                 yield _Assigned(found.start(), end, value, (bare and is_word) or harmless)
 
 
@@ -664,6 +665,8 @@ def _is_reference(value: str) -> bool:
     return value.startswith(("$", "{", "<", "%", "…", MASK)) or _FLAG.fullmatch(value) is not None
 
 
+_NAMED = re.compile(r"\w+=[A-Z]+")
+"""What `--secret` of a command takes, as its help says it: a variable, and the name of a stored secret."""
 _FLAG = re.compile(r"--[a-z]+(?:-[a-z]+)*")
 """What a message names, and no value."""
 

@@ -79,9 +79,12 @@ def dumps(value: Any, default: Callable[[Any], Any] | None = None, *, non_str_ke
 def _as_many_texts(raw: bytes, value: Any) -> bool:
     """Whether the value, written again, has as many quotes as the text: of two equal keys it has lost one.
 
-    Only an escaped quote can be written in two ways. Such a text is looked at more closely.
+    Only an escaped quote can be written in two ways. Such a text is looked at more closely, and so is a deep one.
     """
-    return rb"\u0022" not in raw and raw.count(b'"') == orjson.dumps(value).count(b'"')
+    try:
+        return rb"\u0022" not in raw and raw.count(b'"') == orjson.dumps(value).count(b'"')
+    except TypeError:  # it reads deeper values than it writes
+        return False
 
 
 def _exactly(raw: bytes, *, unique_keys: bool = False, parse_float: Callable[[str], float] | None = None) -> Any:

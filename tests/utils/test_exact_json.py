@@ -28,6 +28,7 @@ VALUES = st.recursive(
 @given(value=VALUES, ascii_only=st.booleans())
 @example(value={"a": 2**64}, ascii_only=True)
 @example(value=[-(2**63) - 1, "1" * 30], ascii_only=True)
+@example(value=json.loads("[" * 400 + "]" * 400), ascii_only=True)
 def test_a_value_comes_back_equal_in_type(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
     for given_text in (text, text.encode()):
