@@ -665,8 +665,8 @@ def _is_reference(value: str) -> bool:
     return value.startswith(("$", "{", "<", "%", "…", MASK)) or _FLAG.fullmatch(value) is not None
 
 
-_NAMED = re.compile(r"\w+=[A-Z]+")
-"""What `--secret` of a command takes, as its help says it: a variable, and the name of a stored secret."""
+_NAMED = re.compile(r"(?:\w+=)?[A-Z]+(?:_[A-Z]+)*")
+"""What `--secret` of a command takes: a variable, perhaps with the name of a stored secret."""
 _FLAG = re.compile(r"--[a-z]+(?:-[a-z]+)*")
 """What a message names, and no value."""
 
