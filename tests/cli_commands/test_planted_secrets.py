@@ -83,7 +83,7 @@ def settings(api_base: str | None = None, **parts: Any) -> dict[str, Any]:
     """A run of one question; `parts` are put into its sections."""
     model: dict[str, Any] = {"model_name": "mock"}
     if api_base is not None:
-        model = {"model_name": "m", "api_base": api_base, "api_params": {"max_retries": 0}}
+        model = {"model_name": "m", "api_base": api_base, "api_params": {"max_retries": 0, "max_wait": 0}}
     whole: dict[str, Any] = {
         "dataset": {"path_or_name": "data.jsonl"},
         "generation": {**model, "cache": {"cache_dir": "cache"}},
