@@ -21,7 +21,7 @@ from reward_kit.storage.turn_journal import Recording
 __all__ = ["Paid"]
 
 
-def _told(turns: Sequence[Message], recorded: Recording) -> int:
+def _replies_in(turns: Sequence[Message], recorded: Recording) -> int:
     """How many of the recorded replies stand in the turns of a rollout. An episode that began again has others."""
     at = 0 if recorded.opening is None else len(recorded.opening["messages"])
     for told, turn in enumerate(recorded.turns):
@@ -60,7 +60,7 @@ class Paid:
         begun = recorded.opening or {}
         before = Usage.model_validate(begun["paid"]["usage"]) if "paid" in begun else None
         if failed is not None and _tokens(failed.usage) >= _tokens(before):
-            told = max(shared, _told(failed.turns, recorded))
+            told = max(shared, _replies_in(failed.turns, recorded))
             self._used += [] if failed.usage is None else [failed.usage]
             self.cost = failed.cost
         elif before is not None:  # the episode was begun again since

@@ -20,6 +20,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def called(words: list[str]) -> int:
         else:
             sys.argv = words[1:]
             sys.path.insert(0, str(Path(words[1]).resolve().parent))
-            runpy.run_path(words[1], run_name="__main__")
+            copy_context().run(runpy.run_path, words[1], run_name="__main__")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
     finally:

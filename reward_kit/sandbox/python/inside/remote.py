@@ -430,7 +430,7 @@ class Link:
 
     def _exception(self, names: Any, arguments: Any, text: Any, held: dict[Any, Any]) -> BaseException:
         names = [str(name) for name in names]
-        cause = self._told(held.pop("__cause__", None))
+        cause = self._inner(held.pop("__cause__", None))
         for name in names:
             known = self.exceptions.get(name) or getattr(builtins, name, None)
             if not (isinstance(known, type) and issubclass(known, BaseException)):
@@ -448,7 +448,7 @@ class Link:
             return _with_attributes(error, str(text), held)
         return RemoteError(str(text)) if "Exception" in names else RemoteExit(str(text))
 
-    def _told(self, part: Any) -> BaseException | None:
+    def _inner(self, part: Any) -> BaseException | None:
         """An exception that another one holds."""
         match part:
             case [list(), list(), str(), dict()]:
@@ -459,7 +459,7 @@ class Link:
         """An exception of a class that wants other arguments than those that were told."""
         if issubclass(kind, BaseExceptionGroup):
             parts = held.pop("exceptions", None)
-            told = filter(None, map(self._told, parts if isinstance(parts, list) else ()))
+            told = filter(None, map(self._inner, parts if isinstance(parts, list) else ()))
             fitting = [each for each in told if isinstance(each, Exception) or not issubclass(kind, Exception)]
             return kind.__new__(kind, str((arguments or [text])[0]), fitting or [RemoteError(text)])
         error = kind.__new__(kind)
