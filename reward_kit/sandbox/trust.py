@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from typing import Final
 
 __all__ = [
-    "HARMLESS_DEVICES",
     "LIBRARIES",
     "NEEDED",
     "SEARCHED",
+    "THE_SAME_FOR_ALL",
     "TRUSTED_PROGRAMS",
     "USERS",
     "has_packages",
@@ -50,8 +50,10 @@ LIBRARIES: Final = (
     *("/usr/libexec", "/usr/share/perl", "/usr/share/perl5", "/usr/share/python3", "/usr/share/awk", "/etc/perl"),
 )
 """What programs load: beside the libraries of the loader, those of interpreters."""
-HARMLESS_DEVICES: Final = frozenset({"/dev/null", "/dev/zero", "/dev/full"})
-"""What a link may lead to outside of the files: it says the same to everybody."""
+THE_SAME_FOR_ALL: Final = frozenset(
+    {"/dev/null", "/dev/zero", "/dev/full", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/filesystems"}
+)
+"""What a link may lead to outside of the files: it says the same to everybody, and nothing of who reads it."""
 NEEDED: Final = frozenset({"bash", "sh", "dash", "env", "busybox", "coreutils", "readlink", "ln"})
 """What runs every check."""
 _LOADERS: Final = re.compile(r"/etc/ld(\.so\.(cache|preload)|-musl-\w+\.path)")

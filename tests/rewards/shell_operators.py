@@ -107,6 +107,7 @@ ATTACKS: Final[dict[str, list[str]]] = {
         "ln -s /proc/self d; ln -s d/cmdline out",
         "ln -s ../../proc/self/cmdline out; ln -s /dev/fd/255 a",
         "ln -s /proc/self/cmdline /dev/shm/x; ln -s /dev/shm/x out",
+        "mount --bind /proc/self/cmdline /proc/version; ln -s /proc/version out; ln -s /proc/version/../self/cmdline a",
         "mkdir $'\\xff'; ln -s /proc/self/cmdline $'\\xff/x'; ln -s $'\\xff/x' out",
         "ln -s /dev/urandom out",
     ],

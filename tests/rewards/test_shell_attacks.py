@@ -99,6 +99,16 @@ async def test_what_the_setup_wrote_is_what_the_task_is_about(sandbox: Sandboxes
     assert mended.score == new.score == 1.0
 
 
+async def test_a_link_to_what_says_the_same_to_all_is_followed(sandbox: Sandboxes) -> None:
+    facts = ["/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/filesystems"]
+    attempts = [
+        (Task([], f'[ "$(readlink -f c)" = {each} ] && [ -n "$(head -n 1 c)" ]', ""), f"ln -s {each} c")
+        for each in facts
+    ]
+    results = await judged(sandbox, attempts)
+    assert [result.score for result in results] == [1.0] * len(facts)
+
+
 async def test_a_server_that_the_command_started_goes_on_while_it_is_asked(sandbox: Sandboxes) -> None:
     ask = 'import socket; s = socket.create_connection(("127.0.0.1", 8765)); assert s.recv(9) == b"HTTP"'
     serve = 'import socket\ns = socket.create_server(("127.0.0.1", 8765))\nwhile True: s.accept()[0].sendall(b"HTTP")\n'

@@ -37,9 +37,9 @@ from reward_kit.sandbox.linux.syscalls import (
 from reward_kit.sandbox.local.messages import Inbox, send
 from reward_kit.sandbox.local.porter import IGNORED_BY_PYTHON
 from reward_kit.sandbox.trust import (
-    HARMLESS_DEVICES,
     LIBRARIES,
     SEARCHED,
+    THE_SAME_FOR_ALL,
     TRUSTED_PROGRAMS,
     USERS,
     has_packages,
@@ -340,7 +340,7 @@ def _is_shell_forged(layers: Layers) -> bool:
 def _leads_out(layers: Layers, path: str) -> bool:
     """Whether a link leads to what is no file of the sandbox: to say something else to each who reads it."""
     end = layers.resolve(path, base=False)[0]
-    return is_in(end, ("/proc", "/dev")) and end not in HARMLESS_DEVICES
+    return is_in(end, ("/proc", "/dev")) and end not in THE_SAME_FOR_ALL
 
 
 def _is_known_library(layers: Layers, name: str) -> bool:
