@@ -28,7 +28,7 @@ from reward_kit.sandbox.linux import syscalls
 from reward_kit.sandbox.linux.processes import most_processes
 from reward_kit.sandbox.linux.seccomp import compile_filter
 from reward_kit.sandbox.python import root
-from reward_kit.sandbox.python.inside.calls import answer_calls, answer_runs
+from reward_kit.sandbox.python.inside.calls import answer_calls, answer_runs, rehearse
 from reward_kit.sandbox.python.inside.objects import serve_objects
 from reward_kit.sandbox.python.inside.program import be_program, refresh_interpreter
 from reward_kit.sandbox.python.inside.tests import judge_program
@@ -73,6 +73,7 @@ def _preload(names: Sequence[str]) -> None:
     # A library may have threads; those that do are made for being forked.
     warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
     os.umask(0o022)
+    rehearse()
     gc.collect()
     gc.freeze()
 

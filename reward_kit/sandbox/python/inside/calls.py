@@ -13,13 +13,14 @@ call is over is read when everything that the call started has ended. Standard l
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import random
 import select
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from types import CodeType, CoroutineType
+from types import CodeType, CoroutineType, ModuleType
 from typing import Any
 
 from reward_kit.sandbox.python.inside.program import (
@@ -28,11 +29,12 @@ from reward_kit.sandbox.python.inside.program import (
     function_of,
     load_module,
     new_module,
+    read_expression,
 )
 from reward_kit.sandbox.python.messages import CHANNEL, MAIN, REQUESTS, SOLUTION, WORK, Frames, described
 from reward_kit.sandbox.python.plain import decode, encode
 
-__all__ = ["answer_calls", "answer_runs"]
+__all__ = ["answer_calls", "answer_runs", "rehearse"]
 
 _Work = Callable[[bytes], str]
 """What a request's bytes are given to, and what gives the text of the answer."""
@@ -41,6 +43,9 @@ _Work = Callable[[bytes], str]
 _exit, _close = os._exit, os.close
 _fork, _wait, _kill, _yield = os.fork, os.waitpid, os.kill, os.sched_yield
 _CHUNK = 1 << 16
+_SAMPLE = [0, "", [1, 2.5], (1,), {"": None}, {True}]
+_UNTIL_KNOWN = 10
+"""How often Python runs something before it keeps how."""
 _SHOWN_OF_ERRORS = 300
 
 
@@ -50,17 +55,12 @@ def answer_calls(code: bytes, settings: Mapping[str, Any]) -> int:
     sys.argv = [SOLUTION]
     solution = new_module("solution", f"{WORK}/{SOLUTION}")
     nonce = requests.nonce()
+    with contextlib.suppress(SyntaxError, ValueError):  # said by every call
+        read_expression(settings["function"])
     error = load_module(code, solution)
     answers.send(nonce, b"L" if error is None else b"X" + described(error))
 
-    def call(arguments: bytes) -> str:
-        value = function_of(solution, settings["function"])(*decode(arguments.decode()))
-        if isinstance(value, CoroutineType):
-            import asyncio  # not before: every fork of the zygote would pay for it
-
-            value = asyncio.run(value)
-        return encode(value, loose=settings["loose"])
-
+    call = functools.partial(_called, solution, settings)
     files = _files()
     generators = random.getstate() if "seed" in code.decode(errors="replace") else None
 
@@ -114,6 +114,29 @@ def _be_random_again(seeded: Any, names: Mapping[str, Any]) -> None:
     for value in names.values():
         if type(value) is random.Random:
             value.seed()
+
+
+def _called(module: ModuleType, settings: Mapping[str, Any], arguments: bytes) -> str:
+    value = function_of(module, settings["function"])(*decode(arguments.decode()))
+    if isinstance(value, CoroutineType):
+        import asyncio  # not before: every fork of the zygote would pay for it
+
+        value = asyncio.run(value)
+    return encode(value, loose=settings["loose"])
+
+
+def rehearse() -> None:
+    """Do what every copy will do, in the zygote: what Python notes about it, each would note again for itself.
+
+    To note it is to write to memory, which is copied for that, page by page.
+    """
+    module = new_module("rehearsal", "")
+    del sys.modules["rehearsal"]
+    vars(module)["same"] = lambda *values: values
+    arguments = encode(_SAMPLE).encode()
+    for loose in (True, False) * _UNTIL_KNOWN:
+        _called(module, {"function": "same", "loose": loose}, arguments)
+        _files()
 
 
 def _answer(arguments: bytes, work: _Work, settings: Mapping[str, Any]) -> bytes:

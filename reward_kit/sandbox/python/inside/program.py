@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import atexit
+import functools
 import gc
 import io
 import os
@@ -27,6 +28,7 @@ __all__ = [
     "function_of",
     "load_module",
     "new_module",
+    "read_expression",
     "refresh_interpreter",
 ]
 
@@ -89,10 +91,17 @@ def function_of(module: ModuleType, function: str) -> Any:
 
     Where the code has left out the function that is tested, a built-in one of that name does not stand in for it.
     """
-    names = [node.id for node in ast.walk(ast.parse(function, mode="eval")) if isinstance(node, ast.Name)]
+    names, compiled = read_expression(function)
     if missing := next((name for name in names if name not in vars(module)), None):
         raise NameError(f"name {missing!r} is not defined")
-    return eval(function, vars(module))
+    return eval(compiled, vars(module))
+
+
+@functools.cache
+def read_expression(source: str) -> tuple[list[str], CodeType]:
+    """The names in an expression, and its code."""
+    tree = ast.parse(source, mode="eval")
+    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)], compile(tree, "<function>", "eval")
 
 
 def be_program(code: bytes | CodeType, argv: list[str]) -> int:
