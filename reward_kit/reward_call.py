@@ -34,7 +34,7 @@ from reward_kit.typed_interface import (
     signature_of,
     takes_number,
 )
-from reward_kit.utils.event_loop import run_sync
+from reward_kit.utils.event_loop import CODE_OF_OTHERS, run_sync, tried_to_end
 from reward_kit.utils.trusted import copied
 
 __all__ = [
@@ -440,7 +440,9 @@ class RewardCall:
         with self._foreign:
             result = self.function(**given)
             if self.is_async:
-                result = await result
+                CODE_OF_OTHERS.set(code := result)
+                result = await code
+                self._check_the_loop(code)
         return self.verdict(result)
 
     def verdict(self, result: EvaluateResult) -> EvaluateResult:
@@ -475,7 +477,16 @@ class RewardCall:
             return self.call(arguments, resources)
         given = self._with(arguments, resources)
         with self._foreign:
-            return await self.function(**given)
+            CODE_OF_OTHERS.set(code := self.function(**given))
+            result = await code
+            self._check_the_loop(code)
+            return result
+
+    def _check_the_loop(self, code: Any) -> None:
+        if tried_to_end(code):
+            raise RewardError(
+                f"{self.name!r} tried to end the event loop, which has other work. Let it return, or raise, instead."
+            )
 
 
 def _turns(rollout: Rollout, *, plain: bool, owned: bool) -> list[Any]:

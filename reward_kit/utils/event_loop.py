@@ -4,6 +4,9 @@
 run_sync           one coroutine to its end, also where a loop is already running (a notebook)
 background_loop    a loop that stays, in a thread of its own, for callers that come again and again
 
+Nobody ends such a loop, or a part of it, but who made it: CODE_OF_OTHERS says whose code runs, and `tried_to_end`
+whether that has tried.
+
 `asyncio` is imported where it is used: a worker process, which has no loop, is ready sooner without it.
 """
 
@@ -13,18 +16,30 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 from reward_kit.utils.per_process import PerProcess
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["background_loop", "new_loop", "run_sync"]
+__all__ = ["CODE_OF_OTHERS", "background_loop", "new_loop", "run_sync", "tried_to_end"]
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+CODE_OF_OTHERS: ContextVar[Any] = ContextVar("CODE_OF_OTHERS", default=None)
+"""The coroutine of others that runs here, and in the tasks and callbacks that it leaves."""
+_tried: WeakSet[Any] = WeakSet()
+"""Those that have tried to end their loop."""
+
+
+def tried_to_end(code: Any) -> bool:
+    """Whether a coroutine that was CODE_OF_OTHERS, or a task or callback of its, has tried to end the loop."""
+    return len(_tried) > 0 and code in _tried
 
 
 def run_sync(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -85,21 +100,34 @@ _GOES_ON = "Something that a reward, or other code of yours, left behind tried t
 
 
 def _keep_going(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
-    """Have nobody stop the loop, such as a reward that thinks it is its own, until what this returns is called.
+    """Have nobody end the loop, such as a reward that thinks it is its own, until what this returns is called.
 
-    Who tries is told so; a callback, which nobody would hear, does nothing.
+    Who tries is told so, and noted; a callback, which nobody would hear, does nothing.
     """
     import asyncio
 
-    stop, ended = loop.stop, threading.Event()
+    ended = threading.Event()
+    stop, close_generators, close_executor = loop.stop, loop.shutdown_asyncgens, loop.shutdown_default_executor
 
-    def stop_at_the_end() -> None:
-        if ended.is_set():
-            stop()
-        elif asyncio.current_task(loop) is not None:
+    def refuse() -> None:
+        code = CODE_OF_OTHERS.get()
+        if code is not None:
+            _tried.add(code)
+        if asyncio.current_task(loop) is not None:
             raise RuntimeError("This event loop has other work, and cannot be stopped. Return, or raise, instead.")
 
+    def stop_at_the_end() -> None:
+        stop() if ended.is_set() else refuse()
+
+    async def close_generators_at_the_end() -> None:
+        await close_generators() if ended.is_set() else refuse()
+
+    async def close_executor_at_the_end(*args: Any, **kwargs: Any) -> None:
+        await close_executor(*args, **kwargs) if ended.is_set() else refuse()
+
     loop.stop = stop_at_the_end  # type: ignore[method-assign]
+    loop.shutdown_asyncgens = close_generators_at_the_end  # type: ignore[method-assign]
+    loop.shutdown_default_executor = close_executor_at_the_end  # type: ignore[method-assign]
     return ended.set
 
 

@@ -120,6 +120,51 @@ def test_a_reward_that_cancels_all_other_tasks_costs_nobody_anything(tmp_path: P
     assert EvaluationPipeline(told).run().judged == 40
 
 
+STOPS = """
+import asyncio, contextlib
+
+async def ends(loop):
+    loop.stop()
+
+async def f(messages, **kwargs):
+    loop = asyncio.get_running_loop()
+    how = messages[0].text
+    if "<at once>" in how:
+        loop.stop()
+    elif "<soon>" in how:
+        loop.call_soon(loop.stop)
+    elif "<later>" in how:
+        loop.call_later(0.01, loop.stop)
+    elif "<by a task>" in how:
+        loop.create_task(ends(loop))
+    elif "<unheard>" in how:
+        with contextlib.suppress(RuntimeError):
+            loop.stop()
+    elif "<closed>" in how:
+        loop.close()
+    elif "<its generators>" in how:
+        await loop.shutdown_asyncgens()
+    elif "<its threads>" in how:
+        await loop.shutdown_default_executor()
+    await asyncio.to_thread(len, "the threads of the loop are there")
+    await asyncio.sleep(0.05)
+    return 1.0
+"""
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_a_reward_that_ends_the_loop_fails_and_nobody_else(tmp_path: Path, isolate: bool) -> None:
+    (tmp_path / "ender.py").write_text(STOPS)
+    names = ("at once", "soon", "later", "by a task", "unheard", "closed", "its generators", "its threads")
+    told = config(
+        tmp_path, rows=rows(dict.fromkeys(names, "")), reward__function_path=f"{tmp_path / 'ender.py'}:f",
+        reward__isolate=isolate, reward__timeout=20.0,
+    )  # fmt: skip
+    result = EvaluationPipeline(told).run()
+    assert (result.status, result.judged, result.failed) == ("finished", len(names), len(names))
+    check(tmp_path, dict.fromkeys(names, "event loop"))
+
+
 def test_a_reward_that_needs_a_sandbox_cannot_be_isolated(tmp_path: Path) -> None:
     told = config(tmp_path, reward__function_path="reward_kit.rewards.shell:shell_reward", reward__isolate=True)
     with pytest.raises(ConfigError, match="where it has no sandbox"):
