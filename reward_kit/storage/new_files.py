@@ -9,7 +9,7 @@ from pathlib import Path
 from reward_kit.errors import ConfigError
 from reward_kit.storage.at_hand import exists
 from reward_kit.storage.batch_journal import BATCHES
-from reward_kit.storage.reviews import REVIEWS
+from reward_kit.storage.reviews import COUNT_OF_REVIEWS, REVIEWS
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, ROLLOUTS
 from reward_kit.storage.turn_journal import EPISODES
 from reward_kit.stores.addresses import beside, is_stored, last_name
@@ -54,7 +54,7 @@ def check_new_file(
     advice = f"Name another file with {option}."
     if not beside_a_run and is_run_directory(place.parent):
         raise ConfigError(f"{str(target)!r} is in a run directory. Name a file outside of it with {option}.")
-    if place.suffix.lower() in _TABLES or place.name.lower().endswith(f".{REVIEWS}"):
+    if place.suffix.lower() in _TABLES or place.name.lower().endswith((f".{REVIEWS}", f".{COUNT_OF_REVIEWS}")):
         raise ConfigError(f"{str(target)!r} has the name of a table of answers, or of its reviews. {advice}")
     if place.exists() and not _may_go(place, is_earlier):
         raise ConfigError(

@@ -5,8 +5,9 @@
 
 A line is written in one go under a lock and is on the disk when `append` returns, so several processes may write at a
 time and `kill -9` costs at most the decision that was just made. Nothing is ever changed: who thinks again adds a line.
-A changed line is an error. Lines are numbered, so that one that is missing, or stands elsewhere, is told of; who merges
-two files, or takes a line out, may go on with what is there. The files of the run are not touched.
+A changed line is an error. Lines are numbered, so that one that is missing, or stands elsewhere, is told of; so are the
+last ones, by the count in `reviews.jsonl.count`. Who merges two files, or takes a line out, may go on with what is
+there. The files of the run are not touched.
 """
 
 from __future__ import annotations
@@ -21,16 +22,28 @@ import orjson
 
 from reward_kit.errors import StorageError
 from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
-from reward_kit.storage.files import GrowingFile
+from reward_kit.storage.files import Draft, GrowingFile
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line
 
-__all__ = ["REVIEWS", "Choice", "Review", "Says", "append_review", "last_words", "read_reviews", "reviews_path"]
+__all__ = [
+    "COUNT_OF_REVIEWS",
+    "REVIEWS",
+    "Choice",
+    "Review",
+    "Says",
+    "append_review",
+    "last_words",
+    "read_reviews",
+    "reviews_path",
+]
 
 _log = logging.getLogger(__name__)
 
 REVIEWS = "reviews.jsonl"
 """The file's name in a run directory."""
+COUNT_OF_REVIEWS = f"{REVIEWS}.count"
+"""Of the file that says how many lines were written to it."""
 
 Says = Literal["right", "wrong", "unclear"]
 """What a person says of a verdict."""
@@ -103,7 +116,31 @@ def reviews_path(source: Path) -> Path:
 def append_review(path: Path, review: Review) -> None:
     """Write a decision down. When this returns, it is on the disk itself."""
     with GrowingFile(path, always_on_disk=True, advice=_ADVICE) as file, file.alone():
-        file.append(_line(review, 1 + sum(1 for _ in file.lines())))
+        number = 1 + max(sum(1 for _ in file.lines()), _written(path) or 0)  # lines that were lost keep theirs
+        file.append(_line(review, number))
+        try:
+            with Draft(_count_path(path)) as draft:
+                draft.write(sealed_line(orjson.dumps({"schema": SCHEMA_VERSION, "lines": number}) + b"\n"))
+        except StorageError as error:
+            _log.warning("The review is kept. If the last lines of its file are lost, nobody will notice: %s", error)
+
+
+def _count_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.count")
+
+
+def _written(path: Path) -> int | None:
+    """How many lines were written, as far as that is known; None where what says so is damaged."""
+    try:
+        line = _count_path(path).read_bytes()
+    except FileNotFoundError:  # reviews of an earlier version, or copied without it
+        return 0
+    except OSError as error:
+        raise StorageError(f"Cannot read {str(_count_path(path))!r} ({error.strerror}). Check the path.") from error
+    if not line.endswith(b"\n") or not check_line(line):
+        return None
+    count: int = orjson.loads(line)["lines"]
+    return count
 
 
 def _line(review: Review, number: int) -> bytes:
@@ -126,27 +163,37 @@ def read_reviews(path: Path) -> list[Review]:
 
 
 def _read(path: Path) -> Iterator[Review]:
+    written = _written(path)  # before the lines: others may be writing
+    strange = "" if written is not None else f"{_count_path(path).name!r} beside it is damaged"
+    lines = 0
+    for line in _lines(path):
+        lines += 1
+        if not line.endswith(b"\n"):
+            strange = strange or f"line {lines} is not whole"
+            lines -= 1
+            break
+        found = _parsed(line, f"Line {lines} of {str(path)!r}")
+        if not strange and found.get("line", lines) != lines:
+            strange = f"where line {lines} should be is what was written as line {found['line']}"
+        yield Review(**{name: found[name] for name in _FIELDS & found.keys()})
+    if not strange and lines < (written or 0):
+        strange = f"it has {lines} of {written} lines"
+    if strange:
+        _log.warning(
+            "%r is not as it was written: %s. Reviews may be missing, or count twice. Restore it, or go on with those "
+            "that are there; without %r beside it, nobody asks how many there were.",
+            str(path), strange, _count_path(path).name,
+        )  # fmt: skip
+
+
+def _lines(path: Path) -> Iterator[bytes]:
     try:
-        file = path.open("rb")
+        with path.open("rb") as file:
+            yield from file
     except FileNotFoundError:
         return
     except OSError as error:
         raise StorageError(f"Cannot read {str(path)!r} ({error.strerror}). Check the path.") from error
-    strange = ""
-    with file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                strange = strange or f"line {number} is not whole"
-                break
-            found = _parsed(line, f"Line {number} of {str(path)!r}")
-            if not strange and found.get("line", number) != number:
-                strange = f"where line {number} should be is what was written as line {found['line']}"
-            yield Review(**{name: found[name] for name in _FIELDS & found.keys()})
-    if strange:
-        _log.warning(
-            "%r is not as it was written: %s. Reviews may be missing, or count twice. Restore it, or go on with those "
-            "that are there.", str(path), strange,
-        )  # fmt: skip
 
 
 def _parsed(line: bytes, which: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ episodes.jsonl   the turns of an agent's episodes that are not finished   (a jou
 batches.jsonl    what became of files of requests, with a batch endpoint   (a journal); the files are in batches/
 results.jsonl    what was judged      (a journal)
 summary.json     the figures
-reviews.jsonl    what people said of verdicts
+reviews.jsonl    what people said of verdicts; reviews.jsonl.count, how many lines
 .lock            held while a process works here
 """
 
@@ -32,7 +32,7 @@ from reward_kit.storage.batch_journal import BATCHES, BatchJournal
 from reward_kit.storage.files import Draft
 from reward_kit.storage.git_revision import GitRevision
 from reward_kit.storage.journal import Journal
-from reward_kit.storage.reviews import REVIEWS
+from reward_kit.storage.reviews import COUNT_OF_REVIEWS, REVIEWS
 from reward_kit.storage.turn_journal import EPISODES
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed_document, sealed_text
@@ -45,7 +45,10 @@ __all__ = [
 
 ROLLOUTS = "rollouts.jsonl"
 RESULTS = "results.jsonl"
-OWN_FILES = (ROLLOUTS, RESULTS, EPISODES, BATCHES, REVIEWS, "config.yaml", "manifest.json", "summary.json", ".lock")
+OWN_FILES = (
+    ROLLOUTS, RESULTS, EPISODES, BATCHES, REVIEWS, COUNT_OF_REVIEWS, "config.yaml", "manifest.json", "summary.json",
+    ".lock",
+)  # fmt: skip
 """The files a run lives on, and what people say of it."""
 
 _PATIENCE_WITH_GIT = 5.0

@@ -52,7 +52,7 @@ def run(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def files(run: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in run.iterdir() if path.name != "reviews.jsonl"}
+    return {path.name: path.read_bytes() for path in run.iterdir() if not path.name.startswith("reviews.jsonl")}
 
 
 def test_the_loop_from_looking_to_a_mended_reward(call: Call, run: Path) -> None:

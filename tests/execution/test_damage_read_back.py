@@ -173,8 +173,6 @@ def test_reviews(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.records == []
     original = path.read_bytes()
     for said, content in damaged(original, "reviews.jsonl", (*BYTES, *LINES), 100):
-        if original.startswith(content) and content[-1:] in (b"", b"\n"):
-            continue  # as the file was some time ago
         path.write_bytes(content)
         caplog.clear()
         try:
@@ -183,6 +181,38 @@ def test_reviews(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
             assert path.name in str(error)
         else:
             assert found == expected or "is not as it was written" in caplog.text, said
+    for left in range(6):
+        path.write_bytes(b"".join(original.splitlines(keepends=True)[:left]))
+        caplog.clear()
+        assert read_reviews(path) == expected[:left]
+        assert f"it has {left} of 6 lines" in caplog.text
+    append_review(path, expected[5])
+    caplog.clear()
+    assert read_reviews(path) == [*expected[:5], expected[5]]
+    assert "where line 6 should be is what was written as line 7" in caplog.text, "once lost is not forgotten"
+
+
+def test_the_count_of_reviews(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "reviews.jsonl"
+    for number in range(12):
+        append_review(path, replace(REVIEW, id=f"q{number}"))
+    expected = read_reviews(path)
+    count = tmp_path / "reviews.jsonl.count"
+    for said, content in damaged(count.read_bytes(), "the count of reviews", BYTES, 100):
+        count.write_bytes(content)
+        caplog.clear()
+        assert read_reviews(path) == expected
+        assert "'reviews.jsonl.count' beside it is damaged" in caplog.text, said
+    append_review(path, expected[0])
+    count_again = count.read_bytes()
+    caplog.clear()
+    assert len(read_reviews(path)) == 13
+    assert caplog.records == []
+    count.unlink()
+    assert len(read_reviews(path)) == 13
+    assert caplog.records == [], "an earlier version kept no count"
+    append_review(path, expected[0])
+    assert count.read_bytes() != count_again
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
