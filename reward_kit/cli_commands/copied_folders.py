@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -12,6 +13,9 @@ from pathlib import Path
 from string import Template
 
 import click
+
+from reward_kit.errors import StorageError
+from reward_kit.storage.files import Draft
 
 __all__ = ["bundled_files", "files_under", "fill_in", "without_dead_links", "write_files"]
 
@@ -62,11 +66,17 @@ def without_dead_links(page: bytes, path: str, roots: Collection[str]) -> bytes:
 
 
 def write_files(folder: Path, found: Mapping[str, bytes]) -> None:
-    """Write the files into a folder, which is made where it is missing."""
+    """Write the files into a folder, which is made where it is missing: all of them, or none that is new."""
+    new: list[Path] = []
     try:
         for name, data in found.items():
             path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-    except OSError as error:
-        raise click.UsageError(f"Cannot write {error.filename!r} ({error.strerror}). Choose another folder.") from error
+            if not path.exists():
+                new.append(path)
+            with Draft(path, advice="Make room there, or choose another folder.", make_folder=True) as draft:
+                draft.write(data)
+    except StorageError as error:
+        for path in new:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        raise click.UsageError(str(error)) from error
