@@ -53,10 +53,10 @@ MASK = "***"
 
 _ALWAYS = frozenset(
     """
-    apikey apikeys apitoken authorization authtoken bearer cookie cookies credential credentials creds dsn jwt
-    passcode passkey passphrase passwd password passwords passwrd psw pswd pwd secret secrets secretkey accesskey
-    accesstoken privatekey sessionid userpass contrasena contraseña kennwort passwort senha пароль 密码 密碼 パスワード
-    비밀번호
+    apikey apikeys apitoken authorization authtoken bearer cookie cookies credential credentials creds dsn
+    jsessionid jwt passcode passkey passphrase passwd password passwords passwrd phpsessid psw pswd pwd secret
+    secrets secretkey accesskey accesstoken privatekey sessionid userpass contrasena contraseña kennwort passwort
+    senha пароль 密码 密碼 パスワード 비밀번호
     """.split()  # noqa: SIM905 - one word per line would be a page
 )
 """A name with one of these words in it holds a credential."""
@@ -73,6 +73,8 @@ _PAIRS = frozenset(
         ("ssh", "key"), ("service", "account"), ("client", "key"), ("subscription", "key"), ("auth", "header"),
         ("access", "code"), ("auth", "code"), ("mfa", "code"), ("pin", "code"), ("unlock", "code"), ("de", "passe"),
         ("master", "key"), ("hmac", "key"), ("consumer", "key"), ("deploy", "key"), ("functions", "key"),
+        ("access", "id"), ("seed", "phrase"), ("recovery", "phrase"), ("recovery", "code"), ("recovery", "codes"),
+        ("backup", "codes"), ("wpa", "psk"), ("wifi", "psk"), ("card", "pin"), ("sim", "pin"), ("pin", "number"),
     }
 )  # fmt: skip
 _MAY_HOLD_ONE = frozenset(
@@ -97,6 +99,8 @@ _MAY_HOLD_ONE = frozenset(
 """A name that ends so holds a credential where the value may be one: `close_token` may be `</think>`."""
 _NAMES_MAY_STAND_IN = frozenset({"key", "auth", "pat", "signature", "sig", "webhook"})
 """Of those, the names whose values are often a plain name: `key: answer`, `auth: oauth`."""
+_IF_DRAWN = frozenset({"pepper", "pin", "psk", "salt", "session", "sid"})
+"""A name that ends so holds a credential where the value looks drawn at random: `session: morning-2024` is a name."""
 _OF_TEXT = frozenset(
     """
     stop eos bos pad unk sep cls mask special image end start think first last next new max min num begin eot eom
@@ -166,6 +170,8 @@ def _may_hold_one(words: list[str]) -> bool:
     before, last = words[-2] if len(words) > 1 else "", words[-1]
     if last == "tokens":
         return before in {"access", "auth", "api", "bearer", "refresh"}
+    if last in _IF_DRAWN:
+        return True
     if last not in _MAY_HOLD_ONE:
         return "webhook" in words
     if last in {"key", "auth", "pat", "signature"}:
@@ -181,6 +187,8 @@ def _fits(name: str, value: str) -> bool:
     if _is_firm(words) or looks_secret(value):
         return True
     value = value.strip()
+    if words[-1] in _IF_DRAWN:
+        return _is_drawn(value) or (words[-1] == "pin" and _DIGITS_OF_A_PIN.fullmatch(value) is not None)
     if len(value) < _SHORTEST or not _OF_A_KEY.fullmatch(value) or _is_reference(value):
         return False
     of_a_variable = name.isupper() and len(words) > 1  # `COHERE_KEY`
@@ -188,6 +196,7 @@ def _fits(name: str, value: str) -> bool:
     return not (names_may_stand and _PLAIN_NAME.fullmatch(value))
 
 
+_DIGITS_OF_A_PIN = re.compile(r"[0-9]{4,12}")
 _OF_A_KEY = re.compile(r"(?=.*[A-Za-z0-9])[^\s<>{}\[\]()|]+")
 _PLAIN_NAME = re.compile(r"(?:[A-Z]|[A-Z]?[a-z]+)(?:[_.-][a-z]+)*[0-9]?")
 _KEY_FILES = frozenset({("tls", "key"), ("ssl", "key")})
@@ -231,13 +240,28 @@ _TOLD_LOGIN = re.compile(
     r"|\b(?i:password|passphrase|secret|token|api[ -]key)\s+is\s+['\"]?"
     r"(?P<told>(?=\S*[0-9])(?=\S*[A-Za-z])[^\s'\"<>]{8,})"
     r"|(?:^|\s)(?:-u|--user|--proxy-user)[\s=]\s{0,3}['\"]?[^\s:'\"]{1,100}:(?P<flagged>[^\s'\"]{1,200})"
+    r"|\b[a-z][a-z0-9+.-]{1,30}://[^\s:/@'\"<>\[\]]{1,200}:(?![0-9]*[/?#]|[${])(?P<slashed>[^\s@'\"<>]{1,200})@(?=[\w.-])"
+    r"|(?<![\w.:/@-])[A-Za-z0-9*][\w.-]{0,100}:(?:[0-9]{4,5}|\*):[A-Za-z_*][\w*-]{0,60}:[A-Za-z_*][\w.*-]{0,60}"
+    r":(?P<pgpass>(?=\S*[0-9])(?=\S*[A-Za-z])[^\s:'\"]{6,200})(?=[\s'\"]|$)"
     r"|(?<![\w.+/@-])[\w.+-]{1,100}:(?P<bare>[^\s:/@'\"<>]{4,200})@(?:tcp\(|[\w.-]{1,200}:[0-9]{2,5}\b)"
 )
-"""Logins of databases, whose passwords may hold a slash, those of commands and of .netrc, those told in a sentence, and
-those without a scheme: `bob:x@proxy:8080`."""
+"""Logins of databases, whose passwords may hold a slash, those of commands, of .netrc and of .pgpass, those told in a
+sentence, those with a slash where the port would stand, and those without a scheme: `bob:x@proxy:8080`."""
+_OF_A_COMMAND = re.compile(
+    r"(?<![\w.-])(?:"
+    r"(?:mysql\w*|mariadb(?:-\w+)?|7z[arz]?|rar)\s(?:[^\n|;&]{0,200}?\s)??-p(?P<glued>[^\s'\"]{4,200})"
+    r"|(?:sshpass|mongosh?|mongodump|(?:docker|podman|helm|registry|az|oras|skopeo|crane)\s+login)"
+    r"\s(?:[^\n|;&]{0,200}?\s)??-p\s{0,3}['\"]?(?P<p>[^\s'\"]{4,200})"
+    r"|(?:zip|unzip|sqlcmd|mosquitto_\w+)\s(?:[^\n|;&]{0,200}?\s)??-P\s{0,3}['\"]?(?P<P>[^\s'\"]{4,200})"
+    r"|redis-cli\s(?:[^\n|;&]{0,200}?\s)??-a\s{1,3}['\"]?(?P<a>[^\s'\"]{4,200})"
+    r"|ldap\w+\s(?:[^\n|;&]{0,200}?\s)??-w\s{1,3}['\"]?(?P<w>[^\s'\"]{4,200})"
+    r"|curl\s(?:[^\n|;&]{0,200}?\s)??-u[^\s:'\"]{1,100}:(?P<u>[^\s'\"]{4,200}))"
+)
+"""Passwords behind the short flags of programs that take one there. `mysql -p` without one asks."""
 _WEBHOOK = re.compile(
     r"https?://(?:[a-z0-9.-]*\.)?(?:hooks?\.[a-z0-9.-]+/|webhook\.[a-z0-9.-]+/|[a-z0-9.-]+"
-    r"/(?:[\w.-]{1,40}/){0,6}(?:web)?hooks?/|api\.telegram\.org/bot|maker\.ifttt\.com/trigger/|webhook\.office\.com/webhook)"
+    r"/(?:[\w.-]{1,40}/){0,6}(?:web)?hooks?/|api\.telegram\.org/bot|hc-ping\.com/"
+    r"|[a-z0-9.-]+/(?:[\w.-]{1,40}/){0,6}(?:pings?|heartbeats?|integrations?)/(?=[\w-]{12})(?=[\w-]*[0-9])|maker\.ifttt\.com/trigger/|webhook\.office\.com/webhook)"
     r"(?P<path>[^\s'\"<>?#]{8,})",
     re.IGNORECASE,
 )
@@ -246,7 +270,7 @@ _BEARER = re.compile(
     r"\b((?i:Bearer|Basic|Token))(\s+)(?!\*\*\*)(?=\S*[0-9=]|\S*[a-z][A-Z]|\S{20})[A-Za-z0-9._~+/=-]{8,}"
 )
 _ASSIGNED = re.compile(
-    r"(?<![A-Za-z0-9_.-])(?P<flag>--?)?_?(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})(?:\\{0,3}['\"])?"
+    r"(?<![A-Za-z0-9_.-])(?P<flag>--?|(?<=config\sset\s)(?://[^\s:]{1,200}/:)?|(?<=configure\sset\s))?_?(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,80})(?:\\{0,3}['\"])?"
     r"(?:\s{0,3}(?P<equals>=>|[=:])|(?<=\w)>|(?(flag)(?=\s)(?!\s+-)|(?!)))\s{0,3}"
 )
 _VALUE = re.compile(
@@ -264,15 +288,29 @@ def looks_secret(text: str) -> bool:
     """Whether the text holds what has the shape of a credential: a known prefix, a login in a URL, a PEM block."""
     if _KEY_SHAPES.search(text) or _BEARER.search(text) or _TOLD_LOGIN.search(text) or _WEBHOOK.search(text):
         return True
+    if any(True for _ in _of_commands(text)):
+        return True
     return url_holds_login(text) or _query_secrets(text) != []
 
 
 def _is_random(text: str) -> bool:
     """Whether a whole value looks drawn at random, as keys are. A hash in hex has one case only and is none."""
+    return _RANDOM.fullmatch(text) is not None and _is_mixed(text)
+
+
+def _is_mixed(text: str) -> bool:
     kinds = (str.islower, str.isupper, str.isdigit)
-    if not _RANDOM.fullmatch(text) or not all(any(map(kind, text)) for kind in kinds):
+    if not all(any(map(kind, text)) for kind in kinds):
         return False
     return 10 * len(_CHANGES.findall(text)) >= _CHANGES_IN_TEN * len(text)
+
+
+def _is_drawn(text: str) -> bool:
+    """The same of a shorter value, behind a name that makes it likely."""
+    return _DRAWN.fullmatch(text) is not None and _is_mixed(text)
+
+
+_DRAWN = re.compile(r"[A-Za-z0-9+/=_-]{12,}")
 
 
 _PATH = re.compile(r"(?:[^\s/\\]*[/\\])+[^\s/\\]+|[^\s/\\]+\.[A-Za-z0-9]{1,8}")
@@ -562,10 +600,16 @@ def _shaped_values(text: str) -> list[str]:
     for match in (match for match in _LOGIN.finditer(text) if match["login"] not in _NO_LOGINS):
         user, colon, password = match["login"].partition(":")
         found += [match["login"], unquote(password), password] if colon else [user]
-    for match in _TOLD_LOGIN.finditer(text):
+    for match in (*_TOLD_LOGIN.finditer(text), *_of_commands(text)):
         password = match[str(match.lastgroup)]
         found += [password, unquote(password)]
     return [value for value in found if value and value != MASK]
+
+
+def _of_commands(text: str) -> Iterator[re.Match[str]]:
+    for match in _OF_A_COMMAND.finditer(text):
+        if not _is_harmless(match[str(match.lastgroup)], firm=True):
+            yield match
 
 
 # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -594,6 +638,7 @@ def mask(text: str) -> str:
     text = _KEY_SHAPES.sub(MASK, text)
     text = _WEBHOOK.sub(_hidden_group("path"), text)
     text = _TOLD_LOGIN.sub(lambda match: str(_hidden_group(str(match.lastgroup))(match)), text)
+    text = _OF_A_COMMAND.sub(_masked_of_a_command, text)
     text = _LOGIN.sub(_masked_login, text)
     text = _BEARER.sub(rf"\1\2{MASK}", text)
     found = [one for one in _assignments(text) if not one.may_be_none]
@@ -606,6 +651,11 @@ def _hidden_group(name: str) -> Any:
         return match[0][:start] + MASK + match[0][end:]
 
     return hide
+
+
+def _masked_of_a_command(match: re.Match[str]) -> str:
+    harmless = _is_harmless(match[str(match.lastgroup)], firm=True)
+    return match[0] if harmless else str(_hidden_group(str(match.lastgroup))(match))
 
 
 _PART = 12
@@ -646,6 +696,8 @@ def _assignments(text: str) -> Iterator[_Assigned]:
     for match in _ASSIGNED.finditer(text):
         if match.start() < end or not is_secret_name(match["name"]):
             continue
+        if _COMPARED.search(text, max(0, match.start() - len("having ")), match.end()):
+            continue
         if found := _VALUE.match(text, match.end()):
             if _SETTING.match(text, found.start()):
                 continue
@@ -659,6 +711,10 @@ def _assignments(text: str) -> Iterator[_Assigned]:
                 is_word = is_word or _NAMED.fullmatch(value) is not None or (match["name"] == "key" and _is_path(value))
                 harmless = _is_harmless(value, firm=firm)
                 yield _Assigned(found.start(), end, value, (bare and is_word) or harmless)
+
+
+_COMPARED = re.compile(r"\b(?:and|having|on|or|set|where)\s+(?:\w+_)?key\s*=\s*$", re.IGNORECASE)
+"""`WHERE key = 'a1b2c3'` names a column. A password that is compared is one."""
 
 
 def _is_reference(value: str) -> bool:
@@ -692,17 +748,24 @@ def mask_words(words: Iterable[str]) -> list[str]:
 
 def _behind_flags(words: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
     """Each word of a command, and whether the flag before it says that it is a credential."""
+    words = list(words)
+    line = " ".join(word for word in words if isinstance(word, str))
+    given = {match[str(match.lastgroup)] for match in _of_commands(line)}
     named, before = "", None
     for word in words:
+        in_short = isinstance(word, str) and (word in given or re.sub(r"^-[A-Za-z](?:[^:]*:)?", "", word) in given)
         is_login = (named in _LOGIN_FLAGS and isinstance(word, str) and ":" in word) or (
             isinstance(word, str) and before in _SCHEMES and bool(_BEARER.fullmatch(f"{before} {word}"))
         )
         yield (
             word,
-            is_login or (bool(named) and isinstance(word, str) and is_secret_name(named) and _fits(named, word)),
+            in_short
+            or is_login
+            or (bool(named) and isinstance(word, str) and is_secret_name(named) and _fits(named, word)),
         )
+        is_name = isinstance(word, str) and (word.startswith("-") or before == "set") and "=" not in word
         before = word if isinstance(word, str) else None
-        named = word.lstrip("-") if isinstance(word, str) and word.startswith("-") and "=" not in word else ""
+        named = word.lstrip("-") if is_name else ""
 
 
 _LOGIN_FLAGS = frozenset({"u", "user", "proxy-user"})

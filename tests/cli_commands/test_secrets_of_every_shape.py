@@ -26,6 +26,7 @@ BY_NAME = (
     "api_key", "DB_PASS", "SMTP_PASS", "PGPASSWORD", "pass", "db_pass", "login", "signature", "x-api-key", "authToken",
     "client_secret", "redis_pass", "MYSQL_PWD", "hf_token", "key", "TOKEN_2", "password1", "oldPassword", "token_value",
     "apisecret", "keypass", "pw", "hmac_key", "unlock_code", "db_cred", "contraseña", "пароль", "密码", "COHERE_KEY",
+    "access_id", "seed_phrase", "recovery_code", "JSESSIONID",
 )  # fmt: skip
 
 
@@ -80,6 +81,19 @@ SHAPES: dict[str, Shape] = {
     "arrow": lambda s: {"options": f"password => {s}"},
     "sentence": lambda s: {"note": f"The password is {s}"},
     "netrc": lambda s: {"note": f"machine h login bob password {s}"},
+    "pgpass": lambda s: {"note": f"db.example.org:5432:orders:bob:{s}1a"},
+    "password before its flag": lambda s: {"command": f"mysql -u root -p{s} orders"},
+    "glued to its flag": lambda s: {"command": ["7z", "x", f"-p{s}", "a.7z"]},
+    "short flag": lambda s: {"command": ["sshpass", "-p", s, "ssh", "-p", "2222", "host"]},
+    "short flag in a text": lambda s: {"command": f"docker login -u bob -p {s} registry.example.org"},
+    "a flag of redis": lambda s: {"command": f"redis-cli -h cache -a {s} ping"},
+    "curl's user at its flag": lambda s: {"command": ["curl", f"-ubob:{s}", "http://h"]},
+    "set by name": lambda s: {"command": ["aws", "configure", "set", "aws_secret_access_key", s]},
+    "set by name in a text": lambda s: {"command": f"npm config set //registry.example.org/:_authToken {s}"},
+    "slash in a login": lambda s: {"place": f"https://bob:a/{s}@host.example.org/x"},
+    "pagerduty": lambda s: {"place": f"https://events.pagerduty.com/integration/{s}1a/enqueue"},
+    "ping": lambda s: {"place": f"https://hc-ping.com/{s}"},
+    "heartbeat": lambda s: {"place": f"https://uptime.example.com/api/v1/heartbeat/{s}1a"},
     "npmrc": lambda s: {"note": f"//registry.example.org/:_authToken={s}"},
     "deep webhook": lambda s: {"place": f"https://open.example.cn/open-apis/bot/v2/hook/{s}"},
     "putty": lambda s: {"note": f"PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n{s}"},
@@ -100,6 +114,10 @@ ORDINARY: dict[str, Any] = {
     "cmd": "serve --max-tokens 4096 --key-column ans_2024 --pass-rate 0.5 -p 8080 -u bob", "ratio": "16:9@60",
     "variables": [["LOG_LEVEL", "debug2024x"], ["a", "b"]], "named": [{"name": "LOG_LEVEL", "value": "debug2024x"}],
     "grid": [{"key": "a", "value": 12345678}], "xml": "<answer>pass2024</answer>", "session": "morning-2024",
+    "sql": "SELECT a FROM t WHERE key = 'a1b2c3' AND sort_key = 'b2c3d4e5'", "remote": "ssh://git@host:22/team/repo@v1",
+    "shell": "docker run -p 8080:80 image; ssh -p 2222 host; mkdir -p /data/x1; python -u train.py; cp -a b c",
+    "module": "https://unpkg.example.com:443/react@16.2/x.js", "log": "train.py:1234:WARN:loader:done",
+    "pin": "GPIO17x", "salt": "sea_salt", "sid": "speaker-0042", "integration": "https://host/integrations/overview-of-things",
     "sentence": "The token is the last word. A password is required.", 
     "author": "Jane Doe <jane@example.org>", "regex": r"(?:key|token)\s*=\s*(\d+)",
 }  # fmt: skip
