@@ -145,7 +145,9 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
 
 def remote(service: Service, **settings: Any) -> RewardFunction:
     """One attempt and no more: what comes of further ones is tried in `tests/remote`."""
-    return RewardFunction(mode="remote", endpoint=service.url, remote={"max_retries": 0, "max_outage": 0}, **settings)
+    return RewardFunction(
+        mode="remote", endpoint=service.url, remote={"max_retries": 0, "max_outage": 0, "max_wait": 0}, **settings
+    )
 
 
 def test_a_remote_reward_is_posted_everything_with_the_key(service: Service) -> None:
