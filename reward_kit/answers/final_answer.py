@@ -105,7 +105,7 @@ _NOT_A_VALUE: Final = re.compile(r"\s*(?:not|n['’]t|never)\b[^.]{0,30}[\d$\\]"
 _BUT: Final = re.compile(
     r"(?:not|n['’]t)\s(?:[^.,;\n]{1,30}),?\s(?:but|rather|it['’]s|it is)\s(?:rather\s|actually\s)?", re.IGNORECASE
 )
-_SENTENCE_END: Final = re.compile(r"[.!?](?=[\s*]|$)|\n")
+_SENTENCE_END: Final = re.compile(r"(?:[.?]|!(?!\s?[=*+/<>]\s?[\d\\(]))(?=[\s*]|$)|\n")
 _MATH: Final = re.compile(FORMULA, re.DOTALL)
 _DISPLAYED: Final = re.compile(r"\$\$[^$]{1,2000}\$\$|\\\[(?:(?!\\\]).){1,2000}\\\]", re.DOTALL)
 _OPEN_BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,4}\{")

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from reward_kit.answers.vocabulary import DENIALS_ABROAD, DISOWNING, REFUTING
+from reward_kit.answers.vocabulary import DENIALS_ABROAD, DISOWNING, LINKING, OPERATIONS, REFUTING, SAYING, SUPPOSITIONS
 
 __all__ = [
     "FORMULA",
@@ -45,7 +45,7 @@ _GROUP: Final = r"\{[^{}]{1,40}\}"
 _ATOM: Final = (
     rf"(?:{_SIGNED}|[-−]?\\[dt]?frac\s?{_GROUP}\s?{_GROUP}|[-−]?(?:\\sqrt(?:\[\d\])?\s?{_GROUP}|√\s?(?:\d++|\([^()]{{1,40}}\)"
     r"|(?:π|\w\b))|sqrt\s?\([^()]{1,40}\)|\\?(?<![A-Za-z])pi(?![A-Za-z])|π|∞|[¼½¾⅓⅔])|\([^()]{1,40}\)(?=\s?[/*^]))"
-    r"(?:\^\{[^{}]{1,20}\}|\^\(?[-−]?\w++\)?|[²³⁰-⁹]++|!(?!\w)|\s?\\?%|\s?°(?:\s?[CF](?!\w))?)?"
+    r"(?:\^\{[^{}]{1,20}\}|\^\(?[-−]?\w++\)?|[²³⁰-⁹]++|!(?!\w|[\s*_\"”)]*\Z|[*_\"”)]*(?:\n|\s+[A-Z]))|\s?\\?%|\s?°(?:\s?[CF](?!\w))?)?"
 )
 _JOINT: Final = (
     r"(?:\s?(?:[*/×·⋅÷+]|\\(?:cdot|times))\s?|\s?[-−–]\s?(?=[\d\\√π(])|\s?(?=π|√|\\?pi(?![A-Za-z])|\\sqrt|sqrt\b|\\frac|[¼½¾⅓⅔])"
@@ -60,6 +60,12 @@ _ITEM: Final = r"[-−]?[\w.√π/\\^*+-]{1,24}"
 _TIME_UNIT: Final = (
     r"(?:hours?|hrs?|h|minutes?|mins?|seconds?|days?|weeks?|months?|years?|feet|foot|ft|inch(?:es)?|pounds?|ounces?)"
 )
+_TURNED: Final = "|".join(
+    words.removeprefix("_ ").replace(" ", r"\s")
+    for words, meant in OPERATIONS.items()
+    if words.startswith("_ ") and meant.startswith("-_")
+)
+"""What turns the sign of the value before it: "below zero"."""
 _TOKEN: Final = re.compile(
     r"(?=[\d$\\(\[{.+\-−€£¥√π∞¼½¾⅓⅔]|\b[jfmasondvp])"  # nothing else begins a token: a check that costs little
     rf"(?:(?P<formula>{FORMULA})"
@@ -71,7 +77,7 @@ _TOKEN: Final = re.compile(
     rf"|(?P<tuple>\(\s?{_ITEM}(?:\s?,\s?{_ITEM}){{1,8}}\s?[)\]]|\[\s?{_ITEM}(?:\s?,\s?{_ITEM}){{1,8}}\s?[)\]]"
     rf"|\\?\{{\s?{_ITEM}(?:\s?,\s?{_ITEM}){{1,8}}\s?\\?\}})"
     rf"|(?<![\w.])(?P<mixed>{_NUMERAL}\s?{_TIME_UNIT}(?:,?\s(?:and\s)?{_NUMERAL}\s?{_TIME_UNIT}){{1,2}})"
-    rf"|(?<![\w.])(?P<run>{_RUN})(?P<large>\s(?:million|billion|trillion|thousand|percent)\b)?"
+    rf"|(?<![\w.])(?P<run>{_RUN})(?P<large>\s(?:million|billion|trillion|thousand|percent|{_TURNED})\b)?"
     r"(?P<letter>(?<!°)(?![ghlmsL](?![A-Za-z]))[A-Za-z](?:\^\w++|²|³)?(?![A-Za-z]))?)",
     re.IGNORECASE,
 )
@@ -127,7 +133,8 @@ _SUPPOSED_BEFORE: Final = re.compile(
 """What stands before a value that a sentence supposes, or says that others suppose."""
 _CONTRARY_BEFORE: Final = re.compile(
     r"(?:\bwould(?:\snot|n['’]t)?\shave\s(?:been|equal+ed|come\sto)"
-    r"|\b(?:if\b[^.;:!?]{1,70}\b(?:were|had)|had|were)\b[^.;:!?]{0,70}\bwould\s(?:be|equal|become|come\sto))"
+    r"|\b(?:if\b[^.;:!?]{1,70}\b(?:were|had)|had|were)\b[^.;:!?]{0,70}\bwould\s(?:be|equal|become|come\sto)"
+    rf"|\bif\s(?:\w+\s){{0,3}}(?:{'|'.join(sorted(SUPPOSITIONS))})\b[^.;:!?]{{1,50}}\bwould\s(?:be|equal|become|come\sto|give|make|yield))"
     r"(?:\s(?:equal\sto|exactly|just))?\s*[$\\(*_\"“]{0,4}\Z",
     re.IGNORECASE,
 )
@@ -140,6 +147,11 @@ _LETTERS_AFTER: Final = re.compile(r"[)\]]?(?:,\s(?:and\s|or\s|nor\s)?|\s(?:and|
 _LETTER_IN_BRACKETS: Final = 3
 _SHARES: Final = re.compile(r"\s?,\s?\$[^$\n]{1,200}\$|,?\s(?:or|nor)\s\S{1,200}", re.IGNORECASE)
 """What shares the fate of the value before it: a further formula of a list, or the other of two."""
+_OTHER_VERB_BEFORE: Final = re.compile(
+    rf"\b(?:answer|result|solution)\s(?!(?:{'|'.join(sorted(LINKING))})\b)[a-z]{{2,}}s\s(?:[a-z]+\s){{0,3}}[$\\(*_\"“]{{0,4}}\Z",
+    re.IGNORECASE,
+)
+"""A verb between "the answer" and a value that is not known to lead from one to the other: "falls short of"."""
 _TAKEN_BACK: Final = re.compile(
     r"\bbut\s(?:this|that|it|which)\s(?:is|was|turns\sout\sto\sbe|would\sbe)\s(?:\w+\s)?(?:wrong|incorrect|false|mistaken|a\smistake"
     r"|not\s(?:right|correct|true|the\scase))\b",
@@ -178,7 +190,7 @@ _DISOWNS: Final = re.compile(
     r"|the\scase\sthat|possible\s(?:that|for)|likely|correct\sthat)\b"
     r"|(?:\b(?:not|never|cannot|hardly)|n['’]t)\s(?!(?:\w+\s){0,2}?(?:hard|difficult|surprising|only|just|doubt|deny|denied|disputed?|questioned"
     r"|forget|escape|coincidence|accident)\b)(?:(?!we\b|i\b|it\b|they\b|he\b|she\b|you\b|so\b)\w+\s){1,6}?that\s(?:the|it|this|[a-z]\b)"
-    r"|\bno\s(?!doubt|question|wonder|surprise|coincidence|accident|denying|mistake|contradiction|dispute)\w+\s(?:\w+\s){0,3}?(?:that\s(?:the|it|this|[a-z]\b)"
+    r"|\bno\s(?!doubt|question|time|wonder|surprise|coincidence|accident|denying|mistake|contradiction|dispute)\w+\s(?:\w+\s){0,3}?(?:that\s(?:the|it|this|[a-z]\b)"
     r"|(?:to|for)\s(?:choose|pick|select|choosing|say|answer|accept|believe|think|assume|conclude)\b)"
     r"|\b(?:common|usual|typical|careless|easy|frequent)\s(?:\w+\s)?(?:mistake|error)\b"
     r"|(?<!not\s)(?<!n['’]t\s)(?<!cannot\s)(?<!one\s)(?<!be\s)\b(?:refus(?:e|es|ed|ing)|den(?:y|ies|ied|ying)|disput(?:e|es|ed|ing)|disprov(?:e|es|ed|ing)|refut(?:e|es|ed|ing)"
@@ -189,6 +201,9 @@ _DISOWNS: Final = re.compile(
     r"|\bexcept(?:ing|\sfor)?\b|\bexclud(?:e|es|ed|ing)\b|\bother\sthan\b(?<!none\sother\sthan)(?<!no\sother\sthan)|\brather\sthan\b|\binstead\sof\b"
     r"|\breject(?:s|ed|ing)?\b|\brul(?:e|es|ed|ing)\sout\b|\beliminat(?:e|es|ed|ing)\b|\bdiscard(?:s|ed|ing)?\b|\bdismiss(?:es|ed|ing)?\b"
     r"|\b(?:some|many|most|other|every(?:one|body)|people|students)\s(?:\w+\s)?(?:say|think|believe|choose|claim|pick|answer|guess)s?\b"
+    r"|\b(?:under|in|by|on|at)\sno\s\w+\s(?:is|are|was|can|could|does|do|did|will|would|should)\b"
+    rf"|(?<!\bi\s)(?<!\bwe\s)(?<!\byou\s)\b(?:would|might|may)\s(?:\w+ly\s)?(?:{'|'.join(sorted(SAYING))})\b"
+    rf"|\b(?:whoever|(?:anyone|anybody|those|people|students)\swho)\s(?:\w+\s)?(?:{'|'.join(sorted(SAYING))})s?\b"
     r"|\bwho\swould\b|\bneither\b|\bnor\b|\bnone\sof\b|\b(?:wrong|incorrect|false|only\swrong)\s(?:one|answer|option|choice)\s(?:is|was)\b"
     r"|\bthe\s(?:incorrect|wrong|false)\s(?:\w+\s)?(?:is|was)\b",
     re.IGNORECASE,
@@ -208,6 +223,8 @@ _REFUTED_AFTER: Final = re.compile(
     r"|(?:cannot|can['’]t|could\snot|couldn['’]t|must\snot|mustn['’]t|should\snot|shouldn['’]t)\s(?:be|hold|work|stand)\b"
     r"|(?:does|did|would|will)(?:\snot|n['’]t)\s(?!matter|depend|change)\w+"
     r"|(?:is|was|looks?|seems?)\s(?:\w+\s)?(?:tempting|a\s(?:trap|distractor))\b|(?:fails|contradicts|violates|fail)\b"
+    r"|would\s(?:\w+\s){1,5}?(?:if|had|unless)\b"
+    r"|[^.;!?]{0,40}(?<!\bno\s)(?<!without\s)(?<!without\sa\s)(?<!without\sany\s)\b(?:contradiction|absurdity)\b"
     r"|(?:was|were)\smy\s(?:first|initial|original)\b|,?\s?but\s(?:that|this|it)\s(?:is|was)\s(?:not|wrong|incorrect|false)\b"
     r")",
     re.IGNORECASE,
@@ -217,7 +234,7 @@ _CUES_BEHIND: Final = (
     *(words if words != "out" else " out" for words in REFUTING),
     "not", "n't", "n’t", "never", "?", "\uff1f", "tempting", "trap", "distractor", "fail", "contradict", "violate",
     "my first", "my initial", "my original", "disagree", "doubt", "extraneous", "spurious", "too ", "outside",
-    "ignored", "thrown",
+    "ignored", "thrown", "would", "absurdity",
 )  # fmt: skip
 _BOUNDED: Final = re.compile(
     r"\b(?:is|are|was|were|be|lies|lie|stays?)\s+(?:\w+ly\s+|always\s+|never\s+)?(?:at\s(?:least|most)|(?:no\s)?(?:less|more|greater|fewer|"
@@ -283,7 +300,7 @@ _SETTING: Final = re.compile(
     r"[\s*_>(#-]{0,6}(?:\d{1,2}[.)]\s)?(?:see\b|refer\b|cf\b|given\b(?![^,]{1,80},)|we\s(?:are|were)\s(?:given|told|asked)|we\sknow\b|let\b(?!['’]s\ssay)|suppose|assume|consider"
     r"|the\s(?:question|problem|task|exercise)\s(?:asks|says|states|is|gives|wants|tells)|we\s(?:need|want|have|wish|must|should|will|could|can)\s(?:to\s|now\s|then\s|next\s){0,2}"
     r"(?:find|solve|compute|calculate|determine|divide|multiply|add|subtract|use|apply|consider|show|prove|count|start|look|check|try|split)"
-    r"|i\s(?:need|want|will|would|should|must|am\sgoing)\s|i['’]ll\s|next\b,?\s(?:we|i|divide|multiply|add|subtract)|first,?\s(?:we|i|let|divide|multiply|add|subtract)"
+    r"|i\s(?:need|want|will|would(?!\s(?:say|answer|conclude|guess|go)\b)|should|must|am\sgoing)\s|i['’]ll\s|next\b,?\s(?:we|i|divide|multiply|add|subtract)|first,?\s(?:we|i|let|divide|multiply|add|subtract)"
     r"|step\s\d|this\s(?:is|was)\s(?:problem|question|exercise)|i\s(?:solved|did|tried|worked|considered)\b|(?:question|problem|given|data)\s?\d{0,3}\s?:|there\sare\s\d{1,2}\ssteps|(?:find|solve|compute|calculate|determine|evaluate|simplify|divide|multiply|subtract|add)\s|options?\b|choices?\b|the\soptions|possible\s)",
     re.IGNORECASE,
 )
@@ -320,6 +337,7 @@ _BEFORE: Final = (
     ),
     (("if", "unless", "whether", "suppos", "assum", "though", "true that", "false that", "to be"), _SUPPOSED_BEFORE),
     (("would",), _CONTRARY_BEFORE),
+    (("answer", "result", "solution"), _OTHER_VERB_BEFORE),
 )  # fmt: skip
 """Patterns for what stands before a value that is denied, and the words without which each cannot match."""
 

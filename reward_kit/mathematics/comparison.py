@@ -314,6 +314,8 @@ class Comparer:
     def _items(self, ours: Sequence, theirs: Sequence) -> bool | None:
         if ours.opening in ("(", "[") and theirs.opening in ("(", "["):
             return self._brackets_agree(ours, theirs) and self._tuples(ours, theirs)
+        if {ours.opening, theirs.opening} == {"(", "{"}:
+            return False  # a set has no order
         labels, other_labels = _labels(ours), _labels(theirs)
         if labels and other_labels:
             if sorted(labels) == sorted(other_labels):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from reward_kit.answers.vocabulary import NOTHING
+from reward_kit.answers.vocabulary import INDEXED, NOTHING
 from reward_kit.mathematics.spoken import in_english, in_symbols, may_be_foreign, may_be_spoken, words_in
 
 __all__ = ["MAX_LENGTH", "TEXT_CLOSE", "TEXT_OPEN", "in_one_spelling", "plain"]
@@ -97,8 +97,9 @@ _ANGLE: Final = re.compile(
 )
 _TYPOGRAPHY: Final = re.compile(
     r"\\\\|(?<![A-Za-z\\])m\s?\\(?:measured)?angle(?![a-zA-Z])|\\(?:angle|measuredangle|left|right|bigl|bigr|Bigl|Bigr|biggl|biggr|big|Big|bigg|Bigg|middle)(?![a-zA-Z])\.?"
-    r"|\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|thinspace|negthinspace|medspace|thickspace)"
+    r"|\\(?:displaystyle|textstyle|scriptstyle|tiny|scriptsize|footnotesize|small|normalsize|[lL]arge|LARGE|[hH]uge|limits|nolimits|rm|bf|it|thinspace|negthinspace|medspace|thickspace)"
     r"(?![a-zA-Z])"
+    r"|(?<![\w)}=]\s)(?<![\w)}=])\\therefore(?![a-zA-Z])"
     r"|\\q?quad|\\(?:hspace\s{0,2}\{[^{}]*\}|phantom\s{0,2}\{[^{}]*\}|allowbreak|enspace)(?![a-zA-Z])"
     r"|\\[,;:!> ]|~|\\(?:\(|\)|\[|\])|\$"
 )
@@ -115,6 +116,7 @@ _BRACED_WORD: Final = re.compile(
 )
 _ORDINAL: Final = re.compile(
     rf"(?<=\d)(?:\s?\^?\s?\{{?\s?[{TEXT_OPEN}]?(?:st|nd|rd|th)[{TEXT_CLOSE}]?\s?\}}?)(?![a-zA-Z])"
+    rf"(?!\s(?:[a-z]+\s){{0,2}}(?i:{'|'.join(sorted(INDEXED))})s?\b)"
 )
 _BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,4}(?=\{)")
 _ESCAPED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")

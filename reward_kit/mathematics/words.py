@@ -89,6 +89,10 @@ _MEASURED_FROM: Final = re.compile(
 )
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 _MADE_OF: Final = re.compile(r"([A-Za-z]+)\s+of\s+(?:the\s+)?\\?\$?\s*#")
+_JOINED: Final = re.compile(
+    r"#[^#]{0,60}\band\s+(?:an?|another|one|some)\b|\ban?\s[^#]{1,60}\band\s+\\?\$?\s?#", re.IGNORECASE
+)
+"""The value, and something besides."""
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+|\b(?:sqrt|sin|cos|tan|log|exp)\b")
 _TALK: Final = 3
 _LONGEST_FORMULA: Final = 1_000
@@ -209,7 +213,7 @@ def stated_number(text: str) -> str | None:
 
 def _all_known(sentence: str) -> bool:
     """Whether each word around a number is known to leave it as it is; `#` stands for the number."""
-    if "?" in sentence or any(not is_known(word) for word in _WORDS.findall(sentence)):
+    if "?" in sentence or _JOINED.search(sentence) or any(not is_known(word) for word in _WORDS.findall(sentence)):
         return False
     made = _MADE_OF.search(sentence)
     return (made is None or singular(made[1]) not in OF) and _MEASURED_FROM.search(sentence) is None

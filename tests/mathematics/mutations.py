@@ -1593,6 +1593,133 @@ OPERATORS: Final[tuple[Operator, ...]] = (
         ),
         reads="reply",
     ),
+    _same(
+        "signs",
+        "sign behind the value",
+        *_to("-{n}", "{n} in the red", "{n} dollars in the red", "{n} in the hole"),
+    ),
+    _same(
+        "signs",
+        "sign behind the value in a sentence",
+        *_to("-{n}", "She ends the month {n} in the red.", "At noon it was {n} below zero."),
+        reads="reply",
+    ),
+    _other(
+        "signs",
+        "sign behind the value in a sentence",
+        *_to("{n}", "She ends the month {n} in the red.", "At noon it was {n} below zero."),
+        reads="reply",
+    ),
+    _other(
+        "operations",
+        "one of a row of numbers",
+        *_to("{n}", "the {n}th prime", "the {n}th prime number", "the {n}th Fibonacci number", "{n}th power"),
+    ),
+    _other(
+        "operations",
+        "something besides",
+        *_to("{n}", "{n} and a third", "{n} and three quarters", "{n} bags and a box", "a box and {n} bags"),
+    ),
+    _same(
+        "operations", "a mixed number in words", ("{n}.25", "{n} and a quarter"), ("{n}.75", "{n} and three quarters")
+    ),
+    _same(
+        "operations",
+        "the mark of a glad sentence",
+        *_to("{n}", "So he has {n}!", "The answer is {n}!", "They need {n}! That is all."),
+        *_to("{n}!", "The answer is {n}!.", "$${n}!$$"),
+        reads="reply",
+    ),
+    _same(
+        "decoration",
+        "marks of layout",
+        *_to("{n}", "\\large {n}", "\\Huge{{{n}}}", "\\therefore x = {n}", "\\therefore {n}"),
+    ),
+    _other("decoration", "a sign that is no layout", *_to("{n}", "\\nabla {n}", "\\foo{{{n}}}", "\\exists {n}")),
+    _other(
+        "sets", "a pair in the braces of a set", ("({m}, {n})", "\\{{{m}, {n}\\}}"), ("\\{{{n}, {m}\\}}", "({n}, {m})")
+    ),
+    _other(
+        "denial",
+        "denied by what begins the sentence",
+        *_to(
+            "{g}",
+            "Under no circumstances is the answer ${g}$.",
+            "By no means can the answer be ${g}$.",
+            "In no case would it be ${g}$.",
+            "At no point is the result ${g}$.",
+        ),
+        reads="reply",
+    ),
+    _other(
+        "denial",
+        "in the mouth of others",
+        *_to(
+            "{g}",
+            "Whoever claims ${g}$ has not read the text.",
+            "A hasty reader would answer ${g}$.",
+            "Anyone who says ${g}$ forgot a case.",
+            "The beginner might conclude that it is ${g}$.",
+        ),
+        reads="reply",
+    ),
+    _same(
+        "denial",
+        "in a mouth of one's own",
+        *_to("{g}", "I would say ${g}$.", "We may conclude that it is ${g}$.", "In no time one sees that it is ${g}$."),
+        reads="reply",
+    ),
+    _other(
+        "denial",
+        "led to a contradiction",
+        *_to(
+            "{g}",
+            "Taking ${g}$ leads to a contradiction.",
+            "We get ${g}$, a contradiction.",
+            "We took it to be ${g}$, which ends in an absurdity.",
+        ),
+        reads="reply",
+    ),
+    _same(
+        "denial",
+        "led to no contradiction",
+        *_to(
+            "{g}",
+            "There is no contradiction, so the answer is ${g}$.",
+            "The answer is ${g}$, without any contradiction.",
+        ),
+        reads="reply",
+    ),
+    _other(
+        "hedging",
+        "another verb than is",
+        *_to(
+            "{g}",
+            "The answer falls short of ${g}$.",
+            "The answer misses ${g}$.",
+            "The result precedes ${g}$.",
+            "The answer tops ${g}$.",
+        ),
+        reads="reply",
+    ),
+    _same(
+        "hedging",
+        "a verb that says is",
+        *_to("{g}", "The answer comes out as ${g}$.", "The result works out to ${g}$.", "The answer equals ${g}$."),
+        reads="reply",
+    ),
+    _other(
+        "hedging",
+        "held only if a pattern did",
+        *_to(
+            "{g}",
+            "If the trend continued, the next one would be ${g}$.",
+            "If that rule applied here, the answer would be ${g}$.",
+            "${g}$ would be right only if the dice were fair.",
+            "${g}$ would follow if we counted twice.",
+        ),
+        reads="reply",
+    ),
     _other(
         "denial",
         "refuted in the box",

@@ -4,6 +4,8 @@
 decoration.txt  adds nothing          names.txt, people.txt  what is counted or measured, and who
 synonyms.txt    names that mean the same                      operations.txt, joining.txt  mathematics in words
 of.txt          what "of" makes another value             denials.txt  what denies or doubts
+saying.txt      who says so gives an answer                linking.txt  verbs between "the answer" and what it is
+indexed.txt     kinds of numbers: the 16th prime is not 16 suppositions.txt  what may hold or not
 foreign.txt, nothing.txt  some words of other languages
 
 Units are a table of their own, in `mathematics.units`.
@@ -20,12 +22,16 @@ __all__ = [
     "DENIALS_ABROAD",
     "DISOWNING",
     "FOREIGN",
+    "INDEXED",
     "JOINING",
+    "LINKING",
     "NAMES",
     "NOTHING",
     "OF",
     "OPERATIONS",
     "REFUTING",
+    "SAYING",
+    "SUPPOSITIONS",
     "SYNONYMS",
 ]
 
@@ -61,6 +67,14 @@ DENIALS_ABROAD: Final = tuple(_lines("denials_abroad"))
 """What denies or doubts a value in other languages."""
 REFUTING: Final = tuple(sorted(_lines("refuting"), key=len, reverse=True))
 """What is said of a value or a claim that does not hold, the longest first."""
+SAYING: Final = _words("saying")
+"""What someone does who gives an answer, in the plain form."""
+LINKING: Final = _words("linking")
+"""Words in -s that may stand between "the answer" and what it is."""
+INDEXED: Final = _words("indexed")
+"""Kinds of numbers, each of which is a number of its own behind an ordinal."""
+SUPPOSITIONS: Final = _words("suppositions")
+"""What may hold or not: a pattern, a claim."""
 OF: Final = _words("of")
 """Words that make another value of what follows "of"."""
 OPERATIONS: Final = _pairs("operations")
