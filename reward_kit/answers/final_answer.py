@@ -56,6 +56,8 @@ _PHRASE: Final = re.compile(
     r"|(?P<final>\bfinal\sanswer)\s{0,2}[-–—]\s",
     re.IGNORECASE,
 )
+_NOUNS: Final = ("answer", "result", "solution")
+"""Without one of these nothing leads to an answer."""
 _OVERRIDES: Final = re.compile(
     r"\b(?:final|correct|corrected|right|actual|true|revised|updated|real)\s(?:final\s)?(?:answer|result|value"
     r"|solution)\b",
@@ -163,6 +165,8 @@ _REFUSES: Final = re.compile(
     re.IGNORECASE,
 )
 """A line that says so gives no answer, whatever numbers it mentions."""
+_REFUSING: Final = ("not", "n't", "sorry", "afraid", "unable", "as an ai")
+"""Without one of these no line refuses."""
 _ITEM: Final = r"(?:[A-Za-z]\w{0,3}\s?=\s?)?[$\\]{0,2}-?\d[\d,.]{0,20}(?<![.,])%?"
 _OFFERED: Final = re.compile(
     rf"{_ITEM}(?:(?:\s?,\s?(?:and|or)\s|\s(?:and|or|maybe|perhaps|possibly)\s(?:maybe\s)?|\s?[,;]\s){_ITEM})++(?=\W*\Z)",
@@ -278,7 +282,13 @@ def _answer(text: str, source: FoundBy, outer: tuple[int, int], inner: tuple[int
     return Answer(text[slice(*inner)].strip(), source, text[slice(*outer)], outer[0])
 
 
+def _may_be_tagged(text: str) -> bool:
+    return "<" in text and "answer>" in text.lower()
+
+
 def _tagged(text: str) -> list[Answer]:
+    if not _may_be_tagged(text):
+        return []
     found: list[Answer] = []
     opened: re.Match[str] | None = None
     for tag in _TAGS.finditer(text):
@@ -320,7 +330,7 @@ def _hashed(text: str) -> list[Answer]:
 
 def _marked(text: str) -> Answer | None:
     """The last mark of the strongest kind, unless the text denies it; boxes side by side are one."""
-    if "<" in text and (tags := _tagged(text) or _cut_off_tag(text)):
+    if _may_be_tagged(text) and (tags := _tagged(text) or _cut_off_tag(text)):
         return tags[-1]
     boxes = _boxed(text)
     cut_off = _cut_off_box(text, boxes[-1].end if boxes else 0)
@@ -400,6 +410,11 @@ def _denial_of(found: Answer, rest: str) -> int | None:
 
 def _after_phrase(text: str, begin: int = 0) -> Answer | None:
     """What the last "the answer is" leads to, that is neither supposed nor asked nor only talked about."""
+    lower = text[begin:].lower()
+    cues = [at for at in map(lower.find, _NOUNS) if at >= 0]
+    if not cues:
+        return None
+    begin += min(cues) if len(lower) == len(text) - begin else 0
     for phrase in reversed(list(_PHRASE.finditer(text, begin))):
         line = text.rfind("\n", 0, phrase.start()) + 1
         before = text[max(line, phrase.start() - _NEAR) : phrase.start()]
@@ -489,7 +504,8 @@ def _in_last_lines(text: str, begin: int = 0, *, direct: bool = False) -> Answer
         statement = _CONTINUES.sub("", line[-_LONGEST_LINE:].strip())
         if not statement.strip("`~|-*_ "):
             continue
-        if _REFUSES.search(statement):
+        lower = statement.lower()
+        if any(cue in lower for cue in _REFUSING) and _REFUSES.search(statement):
             return None
         found = _in_line(statement, alone=not text[:end].strip(), direct=direct, asides=asides, at=end)
         if found is not None:
@@ -537,7 +553,8 @@ def _in_sentence(line: str, start: int, sentence: str, formulas: list[re.Match[s
         return verdict[1] if verdict is not None else None
     if direct and not (stated.direct or _bare(sentence, stated)):
         return None
-    offered = _OFFERED.search(masked)
+    ends_in_digit = next((sign for sign in reversed(masked) if sign.isalnum()), "").isdigit()
+    offered = _OFFERED.search(masked) if ends_in_digit else None
     if offered is not None and offered.start() <= stated.start < offered.end():
         return offered[0]
     at = start + stated.start

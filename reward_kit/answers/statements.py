@@ -134,7 +134,8 @@ _SUPPOSED_BEFORE: Final = re.compile(
 _CONTRARY_BEFORE: Final = re.compile(
     r"(?:\bwould(?:\snot|n['’]t)?\shave\s(?:been|equal+ed|come\sto)"
     r"|\b(?:if\b[^.;:!?]{1,70}\b(?:were|had)|had|were)\b[^.;:!?]{0,70}\bwould\s(?:be|equal|become|come\sto)"
-    rf"|\bif\s(?:\w+\s){{0,3}}(?:{'|'.join(sorted(SUPPOSITIONS))})\b[^.;:!?]{{1,50}}\bwould\s(?:be|equal|become|come\sto|give|make|yield))"
+    rf"|\bif\s(?:(?:\w+\s){{0,3}}(?:{'|'.join(sorted(SUPPOSITIONS))})\b|(?:it|this|that)\s(?:was|were)\s(?:true|right|correct|so)\b)"
+    r"[^.;:!?]{1,50}\bwould\s(?:be|equal|become|come\sto|give|make|yield|get|have|find|obtain|need|follow))"
     r"(?:\s(?:equal\sto|exactly|just))?\s*[$\\(*_\"“]{0,4}\Z",
     re.IGNORECASE,
 )
@@ -243,6 +244,11 @@ _BOUNDED: Final = re.compile(
     r"|\b(?:exceeds?|surpass(?:es)?)\s*[$\\(]{0,3}\Z|[<>≤≥≠]\s?[$\\(]{0,3}\Z|\\(?:leq?|geq?|neq?|lt|gt)\s?\Z",
     re.IGNORECASE,
 )
+_BOUNDS: Final = (
+    "least", "most", "than", "to", "under", "over", "above", "below", "within", "outside", "by", "of", "near",
+    "exceed", "exceeds", "surpass", "surpasses", "<", ">", "≤", "≥", "≠", "le", "leq", "ge", "geq", "ne", "neq", "lt", "gt",
+)  # fmt: skip
+"""What a bound before a value ends in."""
 _LED_TO: Final = re.compile(
     r"(?:\b(?:is|are|was|were|be|equals?|makes?|making|gives?|giving|leaves?|leaving|gets?|got|yields?|totals?|totaling|becomes?|"
     r"remains?|obtains?|finds?|concludes?|costs?|comes?\s(?:out\s)?to|amounts?\sto|reduces\sto|rounds?(?:\sup|\sdown|\soff)?\sto|simplifies\sto|evaluates\sto)|[=≈:→⇒]|'s|’s)\s*"
@@ -494,13 +500,17 @@ def _denies(text: str, before: str, end: int, denials: _Denials) -> bool:
     if not denials.before and not denials.disowns:
         return False
     for pattern in denials.before:
-        if pattern.search(before, max(0, len(before) - _REACH) if pattern is _BOUNDED else 0):
+        if pattern is _BOUNDED and not before.rstrip(" \t\n$\\(").lower().endswith(_BOUNDS):
+            continue
+        if pattern.search(before, max(0, len(before) - _REACH) if pattern in (_BOUNDED, _OTHER_VERB_BEFORE) else 0):
             return True
     return any(_is_disowned(before, pattern) for pattern in denials.disowns)
 
 
 def _is_disowned(before: str, pattern: re.Pattern[str]) -> bool:
     """Whether the clause that leads to a value denies it as a whole: "I do not think that the answer is"."""
+    if pattern is _DISOWNS and not _has_any(before.lower(), _CUES):
+        return False
     if pattern.search(before) is None:
         return False
     starts = [found.end() for found in _CLAUSE_STARTS.finditer(before)]
