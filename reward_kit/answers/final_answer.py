@@ -414,7 +414,7 @@ def _after_phrase(text: str, begin: int = 0) -> Answer | None:
     cues = [at for at in map(lower.find, _NOUNS) if at >= 0]
     if not cues:
         return None
-    begin += min(cues) if len(lower) == len(text) - begin else 0
+    begin += max(0, min(cues) - len("final ")) if len(lower) == len(text) - begin else 0
     for phrase in reversed(list(_PHRASE.finditer(text, begin))):
         line = text.rfind("\n", 0, phrase.start()) + 1
         before = text[max(line, phrase.start() - _NEAR) : phrase.start()]

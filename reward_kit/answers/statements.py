@@ -58,7 +58,8 @@ _MONTH: Final = (
 )
 _ITEM: Final = r"[-−]?[\w.√π/\\^*+-]{1,24}"
 _TIME_UNIT: Final = (
-    r"(?:hours?|hrs?|h|minutes?|mins?|seconds?|days?|weeks?|months?|years?|feet|foot|ft|inch(?:es)?|pounds?|ounces?)"
+    r"(?:hours?|hrs?|h|minutes?|mins?|seconds?|days?|weeks?|months?|years?|feet"
+    r"|foot|ft|inch(?:es)?|pounds?|ounces?|dollars?|cents?)"
 )
 _TURNED: Final = "|".join(
     words.removeprefix("_ ").replace(" ", r"\s")
@@ -246,7 +247,8 @@ _BOUNDED: Final = re.compile(
 )
 _BOUNDS: Final = (
     "least", "most", "than", "to", "under", "over", "above", "below", "within", "outside", "by", "of", "near",
-    "exceed", "exceeds", "surpass", "surpasses", "<", ">", "≤", "≥", "≠", "le", "leq", "ge", "geq", "ne", "neq", "lt", "gt",
+    "exceed", "exceeds", "surpass", "surpasses", "<", ">", "≤", "≥", "≠", "le", "leq", "ge", "geq", "ne", "neq",
+    "lt", "gt",
 )  # fmt: skip
 """What a bound before a value ends in."""
 _LED_TO: Final = re.compile(

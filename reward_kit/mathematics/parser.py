@@ -79,7 +79,18 @@ _CONDITIONS: Final = frozenset(
 )
 _LEAD: Final = re.compile(rf"{TEXT_OPEN}([^{TEXT_OPEN}{TEXT_CLOSE}]{{1,80}}){TEXT_CLOSE}\s*(?=[^\s{TEXT_OPEN}])")
 """Words in a `\\text` before something else."""
-_REMARK: Final = re.compile(rf"(?<=\S)\s*\(([A-Za-z]{{3,12}}(?:\s[A-Za-z]{{2,12}}){{0,3}})\)(?<!{TEXT_OPEN})$")
+_REMARK: Final = re.compile(
+    rf"(?<=\S)\s*+{TEXT_OPEN}?+\s*+\(([A-Za-z]{{3,12}}(?:\s[A-Za-z]{{2,12}}){{0,3}})\)\s?{TEXT_CLOSE}?$"
+)
+_OTHER_BEHIND: Final = re.compile(
+    rf"(?<=[\d)}}])\s*+,?+\s*+{TEXT_OPEN}?+\s*+(?:\((?:and\s)?not\s-?[\d.,/]{{1,20}}\)|,?\s?(?:and\s)?not\s-?[\d.,/]{{1,20}})\s?{TEXT_CLOSE}?$"
+)
+"""The value that an answer says it is not, behind the one that it is: "65 (not 56)"."""
+_OTHER_BEFORE: Final = re.compile(
+    rf"{TEXT_OPEN}?+\s*+not\s*+{TEXT_CLOSE}?+\s*+-?[\d.,/]{{1,20}}\s*+{TEXT_OPEN}?+\s*+,?+\s*+but\s+(?:rather\s+)?{TEXT_CLOSE}?+\s*+(?=\S)",
+    re.IGNORECASE,
+)
+"""The same before it: "not 56 but 65"."""
 _COPULAS: Final = frozenset({"is", "are", "was", "were", "equals"})
 _PAIR: Final = re.compile(r"(?<![A-Za-z\\])[a-z]{2}(?![A-Za-z])")
 _WORD: Final = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{3}|(?i:it|is|so|he|we|of|no|up)(?![A-Za-z]))")
@@ -204,9 +215,16 @@ def _without_lead(text: str) -> str:
     return f"{' '.join(words[:-1])} = {rest}" if words[-1] in _COPULAS else text
 
 
+def _denies_another(text: str) -> bool:
+    """Whether an answer says first or last which value it is not, and is read without that."""
+    return (_OTHER_BEFORE.match(text) is None) != (_OTHER_BEHIND.search(text) is None)
+
+
 def _without_remark(text: str) -> str:
     """`text` without known words in brackets behind it: `70 (exactly)`."""
-    remark = _REMARK.search(text) if text.endswith(")") else None
+    if "not" in text:
+        text = _OTHER_BEFORE.sub("", _OTHER_BEHIND.sub("", text), count=1) if _denies_another(text) else text
+    remark = _REMARK.search(text) if text.endswith((")", TEXT_CLOSE)) else None
     if remark is None or not all(word.lower() in DECORATION for word in remark[1].split()):
         return text
     return text[: remark.start()].rstrip()

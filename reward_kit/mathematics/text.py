@@ -134,7 +134,7 @@ _COMPLEX: Final = re.compile(r"(?<![A-Za-z\\])i(?![A-Za-z])")
 _SCALES: Final = {"c": "celsius", "f": "fahrenheit"}
 _MONEY: Final = re.compile(
     r"(?P<minus>-\s?)?(?:(?P<country>US|AU?|CA?|HK)?\\?\$|(?P<sign>[€£¥₹])|\\(?P<command>pounds|euro)\b)\s?"
-    r"(?P<number>-?(?:\d{1,3}(?:,(?:\\!)?\d{3})+|\d+)?(?:[.,]\d+)?(?<=\d))(?P<scale>\s?(?:thousand|million|billion|trillion|k\b))?"
+    r"(?P<number>-?(?:\d{1,3}(?:,(?:\\!)?\d{3})+|\d+)?(?:[.,]\d+)?(?<=\d))(?P<scale>\s?(?:thousand|million|billion|trillion|[kKMB]\b))?"
     r"(?=\s*(?:$|[,;)$]|\.\s*$|\\text|/\s?[A-Za-z]|[A-Za-z]))"
 )
 _CODES: Final = {"€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "pounds": "GBP", "euro": "EUR"}
@@ -246,11 +246,16 @@ def _with_currency(text: str) -> str:
     return _MONEY.sub(_priced, text) if prices and prices == text.count("$") else text
 
 
+_SHORT_SCALES: Final = {"k": "thousand", "K": "thousand", "M": "million", "B": "billion"}
+
+
 def _priced(match: re.Match[str]) -> str:
     """`$2.5 million` as `2.5 million USD`."""
     code = _CODES.get(match["sign"] or match["command"] or "") or _COUNTRIES.get(match["country"] or "", "USD")
     minus = "-" if match["minus"] else ""
-    return f"{minus}{match['number']}{match['scale'] or ''} \\text{{{code}}} "
+    scale = (match["scale"] or "").strip()
+    scale = f" {_SHORT_SCALES.get(scale, scale)}" if scale else ""
+    return f"{minus}{match['number']}{scale} \\text{{{code}}} "
 
 
 def _temperature(match: re.Match[str]) -> str:

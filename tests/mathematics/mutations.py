@@ -1720,6 +1720,37 @@ OPERATORS: Final[tuple[Operator, ...]] = (
         ),
         reads="reply",
     ),
+    _same(
+        "negation",
+        "another value denied in the box",
+        *_to(
+            "{n}",
+            "{n} \\text{{ (not {m})}}",
+            "{n} (not {m})",
+            "{n}, not {m}",
+            "not {m} but {n}",
+            "\\text{{not }} {m} \\text{{ but }} {n}",
+            "\\text{{not {m} but {n}}}",
+            "{n}\\text{{ (exactly)}}",
+        ),
+    ),
+    _other(
+        "negation",
+        "denied beside another in the box",
+        *_to(
+            "{n}",
+            "{m} \\text{{ (not {n})}}",
+            "{m}, not {n}",
+            "not {n} but {m}",
+            "\\text{{not }} {n} \\text{{ but }} {m}",
+            "{n}\\text{{ (nearly)}}",
+            "{n} not",
+        ),
+    ),
+    _same(
+        "money", "short scales", *_to("\\${n}000", "\\${n}k", "\\${n}K", "\\${n} thousand"), ("\\${n}000000", "\\${n}M")
+    ),
+    _other("money", "short scales", *_to("\\${n}", "\\${n}k", "\\${n}M", "\\${n}B"), ("\\${n}000", "\\${n}M")),
     _other(
         "denial",
         "refuted in the box",
