@@ -15,13 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["lazy_names"]
+__all__ = ["home_of", "lazy_names"]
+
+_homes: dict[str, Mapping[str, str]] = {}
+"""Of each package that is imported, the modules in which its names live."""
 
 
 def lazy_names(
     package: dict[str, Any], homes: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package with these globals, whose names live in the modules of `homes`."""
+
+    _homes[package["__name__"]] = homes
 
     def __getattr__(name: str) -> object:
         if name not in homes:
@@ -36,3 +41,9 @@ def lazy_names(
         return sorted({*package, *package["__all__"]})
 
     return __getattr__, __dir__
+
+
+def home_of(name: str, package: str | None = None) -> str | None:
+    """The module in which a name of a package lives, without importing it; without `package`, of any of them."""
+    known = _homes.values() if package is None else [_homes.get(package, {})]
+    return next((homes[name] for homes in known if name in homes), None)

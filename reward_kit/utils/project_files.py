@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import inspect
 import os
 import re
@@ -20,7 +21,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from reward_kit.utils.project_imports import follow_imports, import_roots
+from reward_kit.utils.lazy_names import home_of
+from reward_kit.utils.project_imports import Imports, follow_imports, import_roots
 from reward_kit.utils.source_digest import source_of, stable_bytes
 
 __all__ = ["Project", "file_digest", "loose_values", "others_than_imported", "project_of"]
@@ -83,7 +85,7 @@ def project_of(obj: Any) -> Project:
     if not entries:
         return project._replace(library=frozenset(library))
     imports = follow_imports(entries, [*import_roots(project.root, *roots), *_working_roots()])
-    library.update(_real_name(name) for name in imports.named if name.startswith(_PACKAGE))
+    library.update(_in_this_package(imports))
     needed = [*entries, *sorted(imports.files.difference(entries))][:_MOST_FILES]
     files = {named: file_digest(path) for path in needed if (named := project.name_of(path)) is not None}
     return Project(project.root, files, frozenset(library))
@@ -96,11 +98,30 @@ def _module_of(each: Any) -> str:
     return str(each.__name__ if isinstance(each, ModuleType) else getattr(each, "__module__", None) or "")
 
 
+def _in_this_package(imports: Imports) -> Iterator[str]:
+    """The modules of this package that files use: those they name, and the homes of public names that they use."""
+    named = [name for name in imports.named if f"{name}.".startswith(_PACKAGE)]
+    yield from map(_real_name, named)
+    if named:
+        yield from (home for word in imports.words if (home := home_of(word)) is not None)
+
+
 def _real_name(name: str) -> str:
     """The module that something of this package is from: `….rewards.math` of `….rewards.math_reward`."""
     above, _, last = name.rpartition(".")
+    _meet(name)
+    _meet(above)
+    if home := home_of(last, above):
+        return home
     module = sys.modules.get(above)
     return name if module is None or last not in vars(module) else f"{_module_of(vars(module)[last])}."
+
+
+def _meet(name: str) -> None:
+    """Import a package of ours, so that it can tell where its names live; it imports nothing of what is in it."""
+    place = _INSTALLED_PLACES[0].parent.joinpath(*name.split("."), "__init__.py")
+    if name and name not in sys.modules and all(map(str.isidentifier, name.split("."))) and place.is_file():
+        importlib.import_module(name)
 
 
 _imported: dict[Path, str] = {}

@@ -34,7 +34,9 @@ class Imports:
     reads_beside: set[Path] = field(default_factory=set)
     """Files that look for others by their own place (`__file__`, `importlib.resources`), which no import names."""
     named: set[str] = field(default_factory=set)
-    """What is imported from elsewhere, in full: `numpy.linalg.norm`."""
+    """What is imported from elsewhere, in full: `numpy.linalg.norm`; of this package, what is named behind it, too."""
+    words: set[str] = field(default_factory=set)
+    """Every name that the files use, and every text of theirs that could be one."""
     unreadable: dict[Path, str] = field(default_factory=dict)
     """Files that are not Python, with what is wrong; what they import is not known."""
 
@@ -85,6 +87,7 @@ class _Reader:
         self._file, self._roots, self._found = file, roots, found
         package = file.parent.relative_to(_root_of(file, roots)).parts
         self._package = list(package)
+        self._bound: dict[str, str] = {}
 
     def needed(self) -> Iterator[Path]:
         yield from _packages_above(self._file, self._roots)
@@ -93,6 +96,7 @@ class _Reader:
         except (SyntaxError, ValueError, OSError) as error:
             self._found.unreadable[self._file] = str(error)
             return
+        self._bound = dict(_names_bound_in(tree))
         yield from self._imports(tree, is_needed=True)
 
     def _imports(self, node: ast.AST, *, is_needed: bool) -> Iterator[Path]:
@@ -103,8 +107,8 @@ class _Reader:
             yield from self._from(node, is_needed=is_needed)
         elif isinstance(node, ast.Call):
             yield from self._by_name(node)
-        elif isinstance(node, ast.Name) and node.id == "__file__":
-            self._found.reads_beside.add(self._file)
+        elif isinstance(node, ast.Name | ast.Attribute | ast.Constant):
+            self._note(node)
         elif isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
             for each in node.orelse:  # the rest is never imported when it runs
                 yield from self._imports(each, is_needed=is_needed)
@@ -112,6 +116,29 @@ class _Reader:
         inner = is_needed and not isinstance(node, (ast.Try, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
         for child in ast.iter_child_nodes(node):
             yield from self._imports(child, is_needed=inner)
+
+    def _note(self, node: ast.Name | ast.Attribute | ast.Constant) -> None:
+        """Take account of what the file names, and of what of this package it reaches by that."""
+        if isinstance(node, ast.Constant):
+            text = node.value if isinstance(node.value, str) else ""
+            if text.isidentifier():
+                self._found.words.add(text)
+            elif text.startswith(f"{_THIS_PACKAGE}."):  # an import path
+                self._found.named.add(text.replace(":", "."))
+            return
+        self._found.words.add(node.id if isinstance(node, ast.Name) else node.attr)
+        if isinstance(node, ast.Name):
+            if node.id == "__file__":
+                self._found.reads_beside.add(self._file)
+        elif (reached := self._reached(node)) is not None:
+            self._found.named.add(reached)
+
+    def _reached(self, node: ast.expr) -> str | None:
+        """The full name of something of this package: of `r.math_reward` after `import reward_kit.rewards as r`."""
+        if isinstance(node, ast.Name):
+            return self._bound.get(node.id)
+        above = self._reached(node.value) if isinstance(node, ast.Attribute) else None
+        return f"{above}.{node.attr}" if isinstance(node, ast.Attribute) and above else None
 
     def _from(self, node: ast.ImportFrom, *, is_needed: bool) -> Iterator[Path]:
         base = node.module or ""
@@ -171,3 +198,17 @@ class _Reader:
                     yield file
                     yield from _packages_above(file, [root])
                     return
+
+
+def _names_bound_in(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """The names by which a file knows what it imports of this package, and what each stands for."""
+    for node in ast.walk(tree):
+        base = ""
+        if isinstance(node, ast.ImportFrom):
+            base = f"{node.module}." if node.module and not node.level else "."
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                name = f"{base}{alias.name}"
+                if f"{name}.".startswith(f"{_THIS_PACKAGE}."):
+                    whole = isinstance(node, ast.ImportFrom) or alias.asname
+                    yield (alias.asname or alias.name.partition(".")[0]), (name if whole else _THIS_PACKAGE)

@@ -84,6 +84,15 @@ USING = {
     "import reward_kit.rewards.overlap as one": "text",
     "from reward_kit.rewards import overlap as one": "text",
     "import reward_kit": None,
+    "import reward_kit; two = reward_kit.rewards.math_reward": "math",
+    "import reward_kit as kit; two = kit.answers_match": "math",
+    "import reward_kit.rewards as one; two = lambda: one.math_reward": "math",
+    "import reward_kit.rewards.overlap; two = reward_kit.rewards.overlap.__doc__": "text",
+    "from reward_kit import rewards as one; two = one.overlap": "text",
+    "from reward_kit import rewards as one; two = getattr(one, 'accuracy_reward')": "math",
+    "from reward_kit import rewards as one; three = one; two = lambda: three.math_reward": "math",
+    "from reward_kit import reward_function; two = 'reward_kit.rewards.json_schema:json_schema_reward'": "schema",
+    "from reward_kit import rewards as one; import math; two = one.format_reward, math.pi": None,
 }
 
 
