@@ -16,6 +16,7 @@ from reward_kit.datasets.rows import Written, as_table
 from reward_kit.errors import RewardError
 from reward_kit.integrations.turns import completion_turns, prompt_turns
 from reward_kit.models import Message, Rollout, Sample, split_off_answer
+from reward_kit.remote.protocol import can_be_sent
 from reward_kit.reward_call import RewardCall
 from reward_kit.utils.trusted import text_message, trusted
 
@@ -82,8 +83,10 @@ def known_to(call: RewardCall, given: Mapping[str, Any]) -> tuple[dict[str, Any]
 
     What is no plain data cannot be written down or sent, so it reaches only a reward that asks for it by name.
     """
+    if call.is_remote:  # a reward elsewhere could do nothing with an object, whoever holds it
+        return {name: value for name, value in given.items() if can_be_sent(value)}, {}
     columns = {name: value for name, value in given.items() if isinstance(value, _PLAIN)}
-    objects = {n: v for n, v in given.items() if n not in columns and call.wants(n) and not call.is_remote}
+    objects = {name: value for name, value in given.items() if name not in columns and call.wants(name)}
     return columns, objects
 
 

@@ -113,11 +113,7 @@ class BatchReader(NamedTuple):
         shared = {name: value for name, value in chosen.items() if name not in by_item}
         if self.call.is_remote:  # what cannot be sent is not sent, and a reward elsewhere could do nothing with it
             shared, _ = known_to(self.call, shared)
-            by_item = {
-                name: values
-                for name, values in by_item.items()
-                if not values or known_to(self.call, {name: values[0]})[0]
-            }
+            by_item, _ = known_to(self.call, by_item)
         if not by_item:
             return [dict(shared) for _ in range(size)]
         names = tuple(by_item)

@@ -36,6 +36,7 @@ __all__ = [
     "address_of",
     "batch_body",
     "body_of",
+    "can_be_sent",
     "outcome_of",
     "outcomes_of",
     "refused_by_reward",
@@ -161,6 +162,20 @@ def _plain(value: Any) -> Any:
         if callable(found := getattr(value, method, None)):
             return found()
     raise TypeError(f"a {type(value).__name__} is not plain data")
+
+
+def can_be_sent(value: Any) -> bool:
+    """Whether a value is plain data through and through, or what is sent as such: numbers of numpy, dates, messages."""
+    if value is None or isinstance(value, str | int | float | bool | BaseModel):
+        return True
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value) and all(map(can_be_sent, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(can_be_sent, value))
+    try:
+        return can_be_sent(_plain(value))
+    except TypeError:
+        return False
 
 
 def batch_body(bodies: Sequence[bytes]) -> bytes:

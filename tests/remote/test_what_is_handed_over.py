@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import datetime
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from reward_kit.integrations.trl import create_trl_adapter
+from reward_kit.integrations.verl import compute_score_for
 from reward_kit.models import EvaluateResult, Message, Rollout, Sample, Step
 from reward_kit.reward_call import RewardCall
 from reward_kit.typed_interface import reward_function
@@ -100,3 +104,36 @@ def test_what_is_no_plain_data_is_not_sent(address: str) -> None:
     pictures = [object(), object()]
     assert adapter(["q", "q"], ["a", "b"], picture=pictures, router=object(), level=[1, 2]) == [1.0, 1.0]
     adapter.close()
+
+
+NESTED: list[Any] = [[object()], {"a": object()}, {"a": [{"b": object()}]}, np.array([object()]), {1: "a"}, (object(),)]
+
+
+@pytest.mark.parametrize("value", NESTED)
+def test_nor_is_what_is_no_plain_data_somewhere_inside(address: str, value: Any) -> None:
+    adapter = create_trl_adapter(f"{address}/rewards/whole/evaluate", on_error="raise")
+    assert adapter(["q", "q"], ["a", "b"], picture=[None, value], router={"r": value}, level=[1, 2]) == [1.0, 1.0]
+    adapter.close()
+    score = compute_score_for(f"{address}/rewards/whole/evaluate", failed_score=-1.0)
+    assert asyncio.run(score("d", "4", "4", {"level": value}, router=value))["score"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        (np.int64(3), 3), (np.float32(0.5), 0.5), (np.bool_(True), True), (np.str_("a"), "a"),
+        (np.array(["a", "b"], dtype=object), ["a", "b"]), ({"k": [np.array([1, 2])]}, {"k": [[1, 2]]}),
+        ((1, "a"), [1, "a"]), (datetime.date(2026, 1, 2), "2026-01-02"),
+    ],
+)  # fmt: skip
+def test_what_a_trainer_reads_from_a_table_is_sent(address: str, value: Any, sent: Any) -> None:
+    asked: list[Any] = []
+
+    async def noted(level: Any = None) -> float:
+        asked.append(level)
+        return 1.0
+
+    with live_server({"noted": "here:noted"}, functions={"noted": noted}) as place:
+        score = compute_score_for(place, failed_score=-1.0)
+        assert asyncio.run(score("d", "4", "4", {"level": value}))["score"] == 1.0
+    assert asked == [sent]

@@ -47,4 +47,5 @@ FIREWORKS = Dialect(
             request_schema=_EVALUATE.request_schema, response_schema=_EVALUATE.response_schema,
         )
     ],
+    one_answer=True,
 )  # fmt: skip
