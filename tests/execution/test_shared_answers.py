@@ -100,10 +100,20 @@ def test_a_server_that_tells_nothing_of_its_model_is_taken_by_its_name(tmp_path:
         assert len(endpoint.requests) == 4
 
 
-@pytest.mark.parametrize("entry", [{"digest": "1"}, {"meta": {"size": 1}}, {"sha256": "1"}, {"model_digest": "1"}])
+def _other(told: Any) -> Any:
+    return {name: _other(value) for name, value in told.items()} if isinstance(told, dict) else "another"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"digest": "1"}, {"meta": {"size": 1}}, {"sha256": "1"}, {"model_digest": "1"}, {"details": {"digest": "1"}},
+        {"details": {"files": {"sha256": "1"}}}, {"meta": {"of": {"size": 1}}},
+    ],
+)  # fmt: skip
 def test_what_servers_call_a_digest_is_in_the_key(tmp_path: Path, entry: dict[str, Any]) -> None:
     with serving(step(100)) as endpoint:
-        for number, told in enumerate([entry, {name: "another" for name in entry}]):
+        for number, told in enumerate([entry, _other(entry)]):
             endpoint.models = [{"id": "m", **told}]
             run(settings(tmp_path, endpoint, f"run{number}", enabled=True))
         assert len(endpoint.requests) == 8
@@ -181,3 +191,15 @@ def test_a_config_that_was_written_by_a_run_says_no_more_than_the_one_it_was_giv
     text = (tmp_path / "run" / "config.yaml").read_text()
     assert "cache_dir" in text and "enabled: null" not in text
     assert load_config({"reward": {"function_path": "x"}}).generation.cache.enabled is None
+
+
+@pytest.mark.parametrize("place", ["", "meta", "details"])
+def test_when_a_server_was_started_is_not_in_the_key(tmp_path: Path, place: str) -> None:
+    with serving(step(100)) as endpoint:
+        for created in (1, 2):
+            told = {"created": created, "permission": [{"id": f"p{created}", "created": created}]}
+            endpoint.models = [{"id": "m", "root": "/ckpt/100", **({place: told} if place == "details" else {}),
+                                **({"meta": {"size": 1, "created": created}} if place == "meta" else {}),
+                                **(told if not place else {})}]  # fmt: skip
+            run(settings(tmp_path, endpoint, f"run{created}", enabled=True))
+        assert len(endpoint.requests) == 4

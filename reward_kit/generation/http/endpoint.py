@@ -191,7 +191,7 @@ class EndpointClient(ABC):
             reply = await self._transport.get(_MODELS_ROUTE, _TOLD_SECONDS)
             listed = orjson.loads(reply.data)["data"]
             entry = next(each for each in listed if each["id"] == self.model)
-            return {name: entry[name] for name in sorted(entry) if _tells(name) and entry[name] is not None}
+            return _told_in(entry)
         except (RewardKitError, ValueError, TypeError, LookupError, StopIteration):
             return {}  # there is no such list, or the model is not in it
 
@@ -446,6 +446,17 @@ def _after(tries: _Tries, outcomes: list[Completion | Failure]) -> list[Completi
         name = "spent" if isinstance(first, Failure) else "retried"
         outcomes[0] = first.model_copy(update={name: [*tries.used, *(getattr(first, name) or ())]})
     return outcomes
+
+
+def _told_in(entry: dict[str, Any], *, whole: bool = False) -> dict[str, Any]:
+    """What an entry of the list, or an object inside of it, tells of the model; `whole`: all but when it was made."""
+    told: dict[str, Any] = {}
+    for name, value in sorted(entry.items()):
+        tells = name != "created" and (whole or _tells(name))
+        found = _told_in(value, whole=tells) if isinstance(value, dict) else value if tells else None
+        if found is not None and found != {}:
+            told[name] = found
+    return told
 
 
 def _tells(name: str) -> bool:
