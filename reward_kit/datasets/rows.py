@@ -160,6 +160,9 @@ _Unusual = Callable[[Any, int], Any]
 def _copied_row(row: Mapping[str, Any], unusual: _Unusual) -> Columns:
     columns: Columns = {}
     for name, value in row.items():
+        if type(value) is type(name) is str and value.isascii():  # as it mostly is
+            columns[name] = value
+            continue
         try:
             column = _name(name) if unusual is _refused else str(name)
             columns[column] = _copied(value, _DEEPEST - 1, unusual)

@@ -24,7 +24,7 @@ from reward_kit.execution.result import RunStatus
 from reward_kit.generation.budget import BudgetExhaustedError
 from reward_kit.generation.play import Play
 from reward_kit.generation.usage import summed
-from reward_kit.models import EvaluateResult, Failure, Record, Rollout, Verdict
+from reward_kit.models import EvaluateResult, Failure, MetricResult, Record, Rollout, Verdict
 from reward_kit.redaction import blot_keys, echoes
 from reward_kit.scoring.failure_log import FailureLog
 from reward_kit.scoring.scorers import Scorer
@@ -272,9 +272,17 @@ def record_of(rollout: Rollout, verdict: Verdict) -> Record:
 
 
 def _tells_key(verdict: EvaluateResult) -> bool:
-    is_plain = type(verdict) is EvaluateResult and not verdict.metrics and verdict.step_outputs is None
-    held = verdict.reason or "" if is_plain else repr(verdict)
-    return echoes(held.encode(errors="surrogatepass"))
+    return echoes(_texts_of(verdict).encode(errors="surrogatepass"))
+
+
+def _texts_of(verdict: EvaluateResult) -> str:
+    """All texts that a verdict holds. To print it whole would take as long as much of the rest of a record."""
+    metrics = verdict.metrics
+    kinds = {type(verdict), *map(type, metrics.values())}
+    if verdict.step_outputs is not None or not kinds <= {EvaluateResult, MetricResult}:
+        return repr(verdict)
+    texts = [verdict.reason or "", verdict.error or "", *metrics]
+    return "\n".join([*texts, *[metric.reason for metric in metrics.values()]])
 
 
 _TELLS_KEY = (

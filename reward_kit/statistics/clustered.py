@@ -114,7 +114,13 @@ class ClusteredMean:
         self._sum_squares += total * total
         self._sums_by_size += total * size
         self._size_squares += size * size
-        if self._bounded:
+        if self._bounded and size == 1:
+            passed = scores[0]
+            self._bounded = 0 <= passed <= 1
+            self._passing += min(1.0, passed)
+            self._failing += min(1.0, 1 - passed)
+            self._score_squares += passed * passed
+        elif self._bounded:
             self._bounded = min(scores) >= 0 and max(scores) <= 1
             passed = fsum(scores)
             self._passing += min(1.0, passed)

@@ -25,7 +25,19 @@ from reward_kit.execution.stages import Stop, generate, record_of, records_outpu
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.judge import JudgeUse
 from reward_kit.generation.local import bundled_weights
-from reward_kit.models import Completion, EvaluateResult, Failure, Message, Record, Rollout, Sample, Verdict
+from reward_kit.models import (
+    Completion,
+    EvaluateResult,
+    Failure,
+    Message,
+    MetricResult,
+    Record,
+    Rollout,
+    Sample,
+    StepOutput,
+    Verdict,
+)
+from reward_kit.redaction import forget_all, sent
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.line_writer import LineWriter
 from tests.loopback.endpoint import honest, serving
@@ -261,3 +273,29 @@ def test_a_record_made_without_checks_is_the_one_that_is_checked(verdict: Verdic
     assert made == checked
     assert (made.__dict__, made.model_fields_set) == (checked.__dict__, checked.model_fields_set)
     assert made.verdict is verdict
+
+
+class _Own(EvaluateResult):
+    more: str = ""
+
+
+KEY = "sk-proj-Zq7PlantedKey4711xAbC9"
+HELD: list[EvaluateResult] = [
+    EvaluateResult(score=1.0, metrics={KEY: MetricResult(score=1.0, reason="fine")}),
+    EvaluateResult(score=1.0, metrics={"a": MetricResult(score=1.0, reason=f"with {KEY}")}),
+    EvaluateResult(score=1.0, step_outputs=[StepOutput(step_index=0, base_reward=1.0, reason=KEY)]),
+    EvaluateResult(score=1.0, step_outputs=[StepOutput(step_index=0, base_reward=1.0, metrics={"a": [{"b": KEY}]})]),
+    _Own(score=1.0, more=KEY),
+    _Own(score=1.0, metrics={"a": MetricResult(score=1.0, reason="fine")}, more=KEY),
+]
+
+
+@pytest.mark.parametrize("verdict", HELD)
+def test_a_verdict_that_holds_a_key_that_was_sent_is_a_failure_wherever_it_stands(verdict: EvaluateResult) -> None:
+    assert isinstance(record_of(rollout(1, 0), verdict).verdict, EvaluateResult)
+    sent(KEY)
+    try:
+        told = record_of(rollout(1, 0), verdict).verdict
+    finally:
+        forget_all()
+    assert isinstance(told, Failure) and KEY not in told.message
