@@ -47,8 +47,8 @@ def serve_viewer(
             timeout_keep_alive=75,
         )
         server = uvicorn.Server(config)
-        on_listening(access)
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), server.capture_signals():  # none is lost while a browser starts
+            on_listening(access)
             server.run([listening])
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 
 from reward_kit.errors import DatasetError
-from reward_kit.viewer.access import start_page
+from reward_kit.viewer.access import Access, start_page
 from reward_kit.viewer.assets import Assets
+from reward_kit.viewer.serve import serve_viewer
 from reward_kit.viewer.sources import find_runs
+from reward_kit.viewer.viewer import open_viewer
 from tests.analysis.experiments import write_run
 from tests.viewer.browser import PORT, Browser, browsing
 
@@ -213,3 +216,11 @@ def test_where_there_is_no_run_it_is_said(tmp_path: Path) -> None:
         find_runs([tmp_path])
     with pytest.raises(DatasetError, match="There is no "):
         find_runs([tmp_path / "nothing"])
+
+
+def test_ctrl_c_while_a_browser_starts_ends_the_viewer(tmp_path: Path) -> None:
+    def interrupt(_: Access) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with open_viewer([write_run(tmp_path / "run", {"q": [1.0]})]) as viewer:
+        serve_viewer(viewer, 0, interrupt)
