@@ -37,14 +37,15 @@ _WORDS: Mapping[str, str] = MappingProxyType({
     "stop": "stop end_turn stop_sequence eos eos_token complete completed",
     "tool_calls": "tool_calls tool_use",
     "length": "length max_tokens max_output_tokens max_length model_length model_context_window_exceeded "
-        "error_limit",
+        "error_limit max_tokens_exceeded token_limit_exceeded context_length_exceeded",
     "refusal": "refusal",
     "malformed_call":
         "malformed_call malformed_function_call malformed_response malformed_tool_use malformed_model_output "
         "unexpected_tool_call too_many_tool_calls",
     "content_filter":
         "content_filter content_filtered safety recitation language blocklist prohibited_content spii sensitive "
-        "image_safety image_prohibited_content image_recitation model_armor guardrail_intervened error_toxic",
+        "image_safety image_prohibited_content image_recitation model_armor guardrail_intervened error_toxic "
+        "content_policy_violation",
     "error": "error abort aborted insufficient_system_resource network_error",
 })  # fmt: skip
 """Our reasons to end, each with what providers call it."""
@@ -54,6 +55,10 @@ _ENDINGS: Mapping[str, Ending] = MappingProxyType({
     "error": "broken off",
 })  # fmt: skip
 
+_FORBIDDEN = 403
+"""Of an answer that was begun, so that it is not the key that is refused: moderation, or a guardrail."""
+_OF_THE_ANSWER = frozenset({"refusal", "max_tokens_exceeded"})
+"""What OpenRouter calls an error, though it tells only how the model's answer ended."""
 _NOTHING_ELSE = frozenset({"text", "thinking", "reasoning"})
 """Parts of a content that say nothing beside its text."""
 
@@ -91,8 +96,8 @@ def reason_of(choice: Mapping[str, Any]) -> str | None:
     >>> reason_of({"finish_reason": "length", "native_finish_reason": "completed"})
     'length'
     """
-    if choice.get("error"):
-        return "error"
+    if error := choice.get("error"):
+        return _reason_of_error(error)
     beside = choice.get("provider_specific_fields")
     kept = beside.get("native_finish_reason") if isinstance(beside, dict) else None  # asking for a Mapping is slow
     native = choice.get("native_finish_reason") or kept
@@ -118,6 +123,8 @@ def is_about_the_answer(reason: str | None) -> bool:
 
 def unserved_answer(error: Mapping[str, Any], message: str) -> Unserved | None:
     """The answer of the model, where an error is about that and nothing else; None for any other error."""
+    if (kind := _kind_of(error)) in _OF_THE_ANSWER:
+        return Unserved(_REASONS[kind], "")
     if error.get("code") in _UNREAD_CALLS:
         told = error.get("failed_generation")
         written = told if isinstance(told, str) else "" if told is None else orjson.dumps(told).decode()
@@ -126,6 +133,27 @@ def unserved_answer(error: Mapping[str, Any], message: str) -> Unserved | None:
         return Unserved("length", "")
     found = _UNREAD_CALL.search(message)
     return None if found is None else Unserved("malformed_call", found["raw"] or found["rest"] or "")
+
+
+def _reason_of_error(error: object) -> str:
+    """Why an answer ended that has an error beside it, or in its place.
+
+    >>> _reason_of_error({"code": 400, "message": "No.", "metadata": {"error_type": "refusal"}})
+    'refusal'
+    """
+    if not isinstance(error, dict):
+        return "error"
+    known = _REASONS.get(_kind_of(error) or str(error.get("code")))
+    if known in _ENDINGS:
+        return known
+    return "content_filter" if error.get("code") == _FORBIDDEN else "error"
+
+
+def _kind_of(error: Mapping[str, Any]) -> str:
+    """OpenRouter's name for what went wrong, whatever status it has."""
+    beside = error.get("metadata")
+    kind = beside.get("error_type") if isinstance(beside, dict) else error.get("error_type")
+    return kind if isinstance(kind, str) else ""
 
 
 def _known(word: object) -> str | None:

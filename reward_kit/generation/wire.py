@@ -68,6 +68,8 @@ _ASKED = frozenset({"role", "content", "name", "tool_call_id", "tool_calls", "fu
 _CALLED = frozenset({"id", "type", "function"})
 """The fields of a message, and of a call, that are sent to anybody."""
 
+_WOULD_COME_AGAIN = frozenset({400, 404, 413, 422})
+"""Statuses in a choice that say that the request itself is refused."""
 _MOST_SHOWN = 64 << 10
 """Bytes of a reply that are read for a message."""
 
@@ -167,9 +169,10 @@ def read_completions(
     usage = usage_of(reply.get("usage"))
     outcomes: list[Completion | Failure] = []
     errors: list[GenerationError] = []
+    broken = reply.get("error")
     for choice in choices[:most]:
         try:
-            message, reason = _answer_of(choice, by)
+            message, reason = _answer_of(_with_error(choice, broken) if broken else choice, by)
         except GenerationError as error:
             errors.append(error)
             if not error.retryable:
@@ -223,6 +226,12 @@ def _tokens(choice: dict[str, Any], reply: dict[str, Any]) -> Tokens | None:
         return None
 
 
+def _with_error(choice: Any, error: Any) -> Any:
+    """A choice with the error that stands beside all choices, where it ended by that."""
+    ended = isinstance(choice, dict) and not choice.get("error") and reason_of(choice) == "error"
+    return {**choice, "error": error} if ended else choice
+
+
 def _answer_of(choice: Any, by: str | None) -> tuple[Message, str | None]:
     """The message of a choice, and why it ended. A choice that is no answer is an error, by the table of endings."""
     raw = choice.get("message") if isinstance(choice, dict) else None
@@ -254,10 +263,11 @@ def ended_by(choice: dict[str, Any]) -> str | None:
     """Why a choice ended, by our name for it. What is no answer, whatever came with it, is raised."""
     reason = reason_of(choice)
     if reason == "error":
-        said = choice.get("error") or choice.get("finish_reason")
-        raise ProviderError(
-            f"The endpoint stopped in the middle of its answer: {_start_of(mask(_as_text(said)))}. Try again."
-        )
+        error = choice.get("error")
+        said = _start_of(mask(_as_text(error or choice.get("finish_reason"))))
+        if isinstance(error, dict) and error.get("code") in _WOULD_COME_AGAIN:
+            raise BadRequestError(f"The provider behind the endpoint does not take the request: {said}. Correct it.")
+        raise ProviderError(f"The endpoint stopped in the middle of its answer: {said}. Try again.")
     if reason == "content_filter":
         raise FilteredError(
             f"The provider's filter withheld the answer ({_shown_word(choice)}). It would do so again: change the "
@@ -295,6 +305,8 @@ def _unreadable(what: str) -> str:
 
 
 def _shown_word(choice: dict[str, Any]) -> str:
+    if error := choice.get("error"):
+        return _start_of(mask(_as_text(error)))
     words = [choice.get("native_finish_reason"), choice.get("finish_reason")]
     shown = next((word for word in words if reason_of({"finish_reason": word}) == "content_filter"), words[-1])
     return _start_of(mask(str(shown)))

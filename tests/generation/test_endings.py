@@ -62,6 +62,20 @@ def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
+def error_in_choice(code: Any, kind: str | None = None, content: str | None = "ye", **more: Any) -> Event:
+    """OpenRouter's way to tell that a provider's error interrupted an answer."""
+    told = {"code": code, "message": "No", **({} if kind is None else {"metadata": {"error_type": kind}}), **more}
+    said = {"role": "assistant", "content": content}
+    return 200, {"choices": [{"message": said, "finish_reason": "error", "error": told}]}
+
+
+def error_beside(code: Any, kind: str) -> Event:
+    """The same with the error beside the choices."""
+    status, body = error_in_choice(code, kind)
+    error = body["choices"][0].pop("error")
+    return status, {**body, "error": error}
+
+
 CHAT: Mapping[Ending, list[Event]] = {
     "answered": [
         choice("yes"), choice("yes", "eos"), choice("yes", None), choice(None, "tool_calls", tool_calls=[CALL]),
@@ -71,12 +85,16 @@ CHAT: Mapping[Ending, list[Event]] = {
         choice("ye", "length"), choice("", "length"), choice(None, "length"), choice(None, "MAX_TOKENS"),
         alone("length"), alone("MAX_TOKENS"), choice("ye", "stop", native="MAX_TOKENS"), choice("ye", "ERROR_LIMIT"),
         choice("ye", "length", native="completed"), choice([THOUGHT], "length"),
+        error_in_choice(400, "max_tokens_exceeded"), error_in_choice(400, "context_length_exceeded"),
+        error_beside(400, "max_tokens_exceeded"), error_in_choice(400, "max_tokens_exceeded", None),
         (400, {"error": {"message": "Could not finish the message because max_tokens or model output limit was "
                "reached. Please try again with higher max_tokens.", "type": "invalid_request_error"}}),
         choice(None, "length", reasoning_content="hm"), choice("ye", "model_length"),
     ],
     "refused": [
         choice(None, "stop", refusal="I will not."), choice("", "stop", refusal="I will not."),
+        error_in_choice(403, "refusal"), error_in_choice(400, "refusal", None), error_beside(400, "refusal"),
+        (400, {"error": {"code": 400, "message": "Refused", "metadata": {"error_type": "refusal"}}}),
         choice("No.", "refusal"), choice([DECLINED]), choice([text("Well."), DECLINED]), choice([DECLINED], None),
         alone("refusal"),
         (200, {"choices": [{"message": {}, "finish_reason": "content_filter", "native_finish_reason": "refusal"}]}),
@@ -105,6 +123,9 @@ CHAT: Mapping[Ending, list[Event]] = {
         choice(None, "content_filter"), alone("content_filter"), alone("SAFETY"),
         choice("ye", "content_filter", native="end_turn"), choice("", "content_filter"),
         choice("half an ans", "content_filter"), choice(None, "SAFETY"),
+        error_in_choice(403), error_in_choice(403, None, None), error_in_choice(400, "content_policy_violation"),
+        error_in_choice(403, metadata={"reasons": ["violence"], "flagged_input": "…"}),
+        error_in_choice("content_policy_violation"), error_beside(403, "content_policy_violation"),
         choice(None, "content_filter: PROHIBITED_CONTENT"), choice(None, "sensitive"),
         FILTERED_400, (403, {"code": "permission", "error": "Content violates usage guidelines."}),
     ],
@@ -116,6 +137,9 @@ CHAT: Mapping[Ending, list[Event]] = {
         choice("yes", tool_calls=[{"function": "add"}]), (200, {"choices": {"0": "yes"}}),
     ],
     "broken off": [
+        error_in_choice(502, "provider_unavailable"), error_in_choice(429, "rate_limit_exceeded"),
+        error_in_choice(503), error_in_choice(408), error_in_choice(None), error_in_choice(402, "payment_required"),
+        error_beside(502, "server"), error_in_choice("server_error"),
         choice("ye", "error"), choice(None, "abort"), choice("ye", "insufficient_system_resource"),
         (200, {"choices": [{"message": {"content": "ye"}, "error": {"message": "upstream died"}}]}),
     ],
@@ -398,6 +422,13 @@ async def test_of_several_choices_what_broke_off_is_asked_for_again() -> None:
     client._transport = Mended(200, {})
     outcomes = await client.generate(QUESTION, draws=(0, 1), sampling=Sampling())
     assert [outcome.text for outcome in outcomes] == ["1", "2"]
+
+
+@pytest.mark.parametrize("code", [400, 404, 413, 422])
+async def test_a_choice_whose_request_is_refused_is_not_asked_for_again(code: int) -> None:
+    client: Any = OpenAICompatibleClient("m", api_base="http://h/v1")
+    client._transport = Answers(*error_in_choice(code, "invalid_image"))
+    assert verdict(await ask(client)) == "BadRequestError False" and client._transport.asked == 1
 
 
 @given(st.one_of(st.none(), st.integers(), st.text(max_size=20), st.lists(st.text())))

@@ -7,7 +7,8 @@
   that is not served
 407                                AuthError            the run stops: it is the proxy that wants a login
 404, 405, 410, a redirect, 400     EndpointError        the run stops
-  about the model
+  about the model, or that it, or
+  its server, cannot call tools
 429, 498                           RateLimitError       waited for: the whole client slows down
 503, 529 with Retry-After          ProviderError        waited for: the whole client slows down
 201, 202, 204, 206 …               ProviderError        tried again: it is no whole answer
@@ -67,7 +68,7 @@ _CONTEXT = re.compile(
     r"|exceeds? the (model'?s )?(maximum|max) (number of )?(context|sequence|input|prompt|tokens)"
     r"|longer than the (maximum model length|model'?s)|maximum prompt length|tokens? \+ .{0,40} must be <="
     r"|reduce the length of the messages|max_tokens must be at least 1, got -|string_above_max_length"
-    r"|tokens exceed the (\w+ )?limit",
+    r"|tokens exceed the (\w+ )?limit|token_limit_exceeded|string_too_long",
     re.IGNORECASE,
 )
 _TOO_LARGE = re.compile(r"request too large|required for long context", re.IGNORECASE)
@@ -112,9 +113,20 @@ _BY_TIME = re.compile(
 _FILTERED = re.compile(
     r"moderation|flagged|content[ _](policy|filter|management)|ResponsibleAIPolicyViolation|content exists risk"
     r"|violates? (our |the )?(usage|content|safety) (guidelines|policy|policies)|data_?inspection_?failed"
-    r"|blocked by content|considered high risk|(unsafe|sensitive|inappropriate|harmful) content\b",
+    r"|blocked by content|considered high risk|(unsafe|sensitive|inappropriate|harmful) content\b"
+    r"|\brequest blocked: |\b(prompt|response) blocked\b|prompt[ _-]injection",
     re.IGNORECASE,
 )
+_TOOLS = r"['\"`]?(tools\b|(tool|function)[ _-](use|usage|call(s|ing)?)\b)['\"`]?"
+_NO_TOOLS = re.compile(
+    rf"(^|[^\w\s] ?|\b(the|field|parameter) ){_TOOLS} (is|are) (currently )?(not (yet )?(supported|enabled|available)"
+    r"|unsupported) (with|by|for|on|in) ((this|the|your|requested) )?(model|endpoint|server|deployment)"
+    rf"|\b(does not|doesn't|do not|don't|cannot|can't) (currently )?(support|handle) (the use of )?{_TOOLS}"
+    r"(?! (of|with|named|that|whose|which|in)\b| ?['\"`:\[])"
+    r"|--enable-auto-tool-choice|\btools param requires --jinja",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""It is not these tools that are not taken, but any."""
 _WAIT = re.compile(
     r"(?:try again|retry|wait)(?: (?:in|after|for))? (?:about )?(?P<wait>(?:\d+[hm])*\d+(?:\.\d+)?m?s\b"
     r"|(?:\d+(?:\.\d+)? ?(?:ms|milliseconds?|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)\b ?)+)",
@@ -123,6 +135,8 @@ _WAIT = re.compile(
 _TIME = re.compile(r"(\d+(?:\.\d+)?) ?(ms|milli|h|m|s)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _OVERLOADED = frozenset({503, 529})
+_NOT_AS_ASKED = frozenset({400, 403, 404, 405, 422, 500, 501})
+"""The statuses that servers have for what they cannot do at all."""
 _TOO_MANY = frozenset({429, 498})
 """Too many requests; Groq's cheaper tier has no room."""
 _ABOUT_CHOICES = re.compile(
@@ -194,6 +208,7 @@ def read_complaint(data: bytes) -> Complaint:
     code = error.get("code") or error.get("type") or ""
     param, details = error.get("param"), _details(error)
     marks = [code, error.get("type"), error.get("status"), *(detail.get("reason") for detail in details)]
+    marks += [_kind_beside(error.get("metadata"))]
     marks += [limit for detail in details for limit in _limits_in(detail)]
     delay = next((_wait_in(f"retry in {detail['retryDelay']}") for detail in details if "retryDelay" in detail), None)
     complaint = Complaint(
@@ -202,6 +217,11 @@ def read_complaint(data: bytes) -> Complaint:
         unserved_answer(error, message),
     )  # fmt: skip
     return _with_what_is_behind(complaint, error.get("metadata"))
+
+
+def _kind_beside(metadata: Any) -> Any:
+    """OpenRouter's name for what went wrong."""
+    return metadata.get("error_type") if isinstance(metadata, dict) else None
 
 
 def _details(error: dict[str, Any]) -> list[dict[str, Any]]:
@@ -245,7 +265,7 @@ def _with_what_is_behind(complaint: Complaint, metadata: Any) -> Complaint:
     if not isinstance(raw, str) or not raw.strip():
         return complaint
     behind = read_complaint(raw.encode(errors="replace"))
-    words, text = f"{complaint.words}: {behind.words}", f"{complaint.text} {behind.text}"
+    words, text = f"{complaint.words}: {behind.words}", f"{complaint.text}\n{behind.text}"
     return Complaint(
         _shortened(words), text, behind.code or complaint.code, complaint.param or behind.param,
         behind.wait if complaint.wait is None else complaint.wait, behind.answer or complaint.answer,
@@ -333,6 +353,12 @@ def _stopping(
         where = headers.get("Location", "elsewhere")
         return EndpointError(
             f"{request.endpoint} redirects to {mask(where)!r}. Set `generation.api_base` to the address meant."
+        )
+    if status in _NOT_AS_ASKED and "tools" in request.parameters and said.tell(_NO_TOOLS):
+        return EndpointError(
+            f"{what}. The model {request.model!r}, or what serves it there, cannot call tools. Choose another "
+            "`generation.model_name`, or start the server so that it reads calls of tools (vLLM: "
+            "--enable-auto-tool-choice and --tool-call-parser; llama.cpp: --jinja)."
         )
     if status in {404, 405, 410} or (status == 400 and said.tell(_NO_SUCH_MODEL)):
         return EndpointError(f"{what}. Check `generation.model_name` ({request.model!r}) and `generation.api_base`.")

@@ -103,6 +103,29 @@ NO_CALL = (
     "at line 1508 column 3 [type=json_invalid, input_value='[  \\t\\t\\n\\t\\t{\\n...\\n\\t\\t\\t', input_type=str]"
 )
 
+OPENROUTER = "openrouter.ai/docs/api/reference/errors-and-debugging, 2026"
+BLOCKED = {
+    "error": {
+        "code": 403,
+        "message": "Request blocked: prompt injection patterns detected",
+        "metadata": {"patterns": ["ignore all previous instructions"]},
+    }
+}
+NO_PARSER = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+PICOBOT = "louisho5/picobot#6, 2026-02-12"
+REASONER = "deepseek-reasoner does not support Function Calling"
+XAI_TOOLS = (
+    "Invalid request content: The model does not support tool use or function calling but tools or tool_choice have "
+    "been specified on the request."
+)
+ADK = "google/adk-python#952, 2025-05-27"
+GEMMA = "Function calling is not enabled for models/gemma-3-12b-it"
+
+
+def typed(status: int, kind: str) -> dict[str, Any]:
+    return {"error": {"code": status, "message": "Provider returned error", "metadata": {"error_type": kind}}}
+
+
 REPLIES = [
     # OpenAI
     Recorded(
@@ -480,6 +503,17 @@ REPLIES = [
         "filtered",
         "openrouter.ai/docs/api-reference/errors, 2025",
     ),
+    Recorded("openrouter", 403, BLOCKED, "filtered", OPENROUTER),
+    Recorded("openrouter", 400, typed(400, "content_policy_violation"), "filtered", OPENROUTER),
+    Recorded("openrouter", 403, typed(403, "content_policy_violation"), "filtered", OPENROUTER),
+    Recorded("openrouter", 400, typed(400, "refusal"), "answer", OPENROUTER),
+    Recorded("openrouter", 403, typed(403, "refusal"), "answer", OPENROUTER),
+    Recorded("openrouter", 400, typed(400, "max_tokens_exceeded"), "answer", OPENROUTER),
+    Recorded("openrouter", 400, typed(400, "context_length_exceeded"), "length", OPENROUTER),
+    Recorded("openrouter", 400, typed(400, "token_limit_exceeded"), "length", OPENROUTER),
+    Recorded("openrouter", 400, typed(400, "string_too_long"), "length", OPENROUTER),
+    Recorded("openrouter", 400, typed(400, "invalid_prompt"), "item", OPENROUTER),
+    Recorded("openrouter", 403, typed(403, "permission_denied"), "stop: key", OPENROUTER),
     # Azure
     Recorded(
         "azure",
@@ -586,5 +620,36 @@ REPLIES = [
         {"error": "error parsing tool call: raw='ls -R\n', err=invalid character 'l' looking for beginning of value"},
         "answer",
         "continuedev/continue#10221, 2026-02-05",
+    ),
+    # what cannot call tools at all
+    Recorded("vllm", 400, error(NO_PARSER, "BadRequestError", 400), "stop", "swiss-ai/model-launch#213, 2026-08-27"),
+    Recorded("ollama", 400, error("registry.ollama.ai/library/gemma3:4b does not support tools"), "stop", PICOBOT),
+    Recorded("groq", 400, error("`tools` is not supported with this model"), "stop", "agno-agi/agno#137, 2024-03-05"),
+    Recorded("deepseek", 400, error(REASONER), "stop", "dnakov/anon-kode#10, 2025-03-05"),
+    Recorded("xai", 400, {"code": "Client specified an invalid argument", "error": XAI_TOOLS}, "stop", ADK),
+    Recorded(
+        "mistral",
+        400,
+        {"object": "Error", "message": "Function calling is not enabled for this model", "code": 3051},
+        "stop",
+        "a public test, of voxtral-mini-2507, 2025",
+    ),
+    Recorded("gemini", 400, google(400, GEMMA, "INVALID_ARGUMENT"), "stop", "agno-agi/agno#3505, 2025"),
+    Recorded(
+        "openrouter",
+        400,
+        {
+            "error": {
+                "message": "Provider returned error",
+                "code": 400,
+                "metadata": {
+                    "raw": orjson.dumps(
+                        {"error": {"code": 400, "message": "Function calling is not enabled for this model."}}
+                    ).decode()
+                },
+            }
+        },
+        "stop",
+        "a public test, 2026",
     ),
 ]

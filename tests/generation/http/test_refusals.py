@@ -129,6 +129,35 @@ def test_who_is_not_served_is_no_fault_of_a_prompt(who: str, what: str, status: 
     assert type(error_for(status, {"error": {"message": warned}})).__name__ == "FilteredError"
 
 
+NO_TOOLS = [
+    "deepinfra error: Tool calling is not supported for model: mistralai/Mistral-Small-24B", "tools are not supported "
+    "by this endpoint", "Unsupported parameter: 'tools' is not supported with this model.", "tools is not supported in "
+    "this model", "This model doesn't support tool use.", "model 'gemma' does not currently support tools",
+    "tools param requires --jinja flag", "The field `tools` is not supported by the model m", "This server cannot "
+    "handle function calls", "Tool use is not yet supported on your deployment",
+]  # fmt: skip
+OF_THESE_TOOLS = [
+    "Invalid tool: this model does not support tools of type 'web_search'", "tools[0].function.parameters: 'oneOf' is "
+    "not supported", "Parallel tool calls are not supported with this model", "Custom tools are not supported with "
+    "this model", "The model does not support tools with more than 64 parameters", "Tool 'search' is not supported "
+    "with this model", "tools are not supported together with response_format", "does not support tools: search, find",
+    "does not support tools 'search'", "parallel_tool_calls is not supported with this model",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+def test_where_no_tools_can_be_called_the_run_stops(status: int) -> None:
+    for words in NO_TOOLS:
+        error = error_for(status, {"error": {"message": words}})
+        assert isinstance(error, EndpointError) and "cannot call tools" in str(error), words
+        without = refusal(
+            status, {}, read_complaint(orjson.dumps({"error": words})), SentRequest("http://h/v1", "m", ("model",))
+        )
+        assert not isinstance(without, EndpointError), words
+    for words in OF_THESE_TOOLS:
+        assert not isinstance(error_for(status, {"error": {"message": words}}), EndpointError), words
+
+
 def test_every_preset_has_its_replies_each_with_a_source_and_a_date() -> None:
     assert {reply.preset for reply in REPLIES} == PRESETS.keys()
     assert all(re.search(r"20\d\d", reply.source) for reply in REPLIES)
