@@ -354,14 +354,21 @@ def _stopping(
         return EndpointError(
             f"{request.endpoint} redirects to {mask(where)!r}. Set `generation.api_base` to the address meant."
         )
+    if (why := _about_the_model(status, said, request)) is not None:
+        return EndpointError(f"{what}. {why}")
+    return None
+
+
+def _about_the_model(status: int, said: _Words, request: SentRequest) -> str | None:
+    """What to do where it is the model, or what serves it, that cannot do what is asked; None where it can."""
     if status in _NOT_AS_ASKED and "tools" in request.parameters and said.tell(_NO_TOOLS):
-        return EndpointError(
-            f"{what}. The model {request.model!r}, or what serves it there, cannot call tools. Choose another "
+        return (
+            f"The model {request.model!r}, or what serves it there, cannot call tools. Choose another "
             "`generation.model_name`, or start the server so that it reads calls of tools (vLLM: "
             "--enable-auto-tool-choice and --tool-call-parser; llama.cpp: --jinja)."
         )
     if status in {404, 405, 410} or (status == 400 and said.tell(_NO_SUCH_MODEL)):
-        return EndpointError(f"{what}. Check `generation.model_name` ({request.model!r}) and `generation.api_base`.")
+        return f"Check `generation.model_name` ({request.model!r}) and `generation.api_base`."
     return None
 
 
