@@ -217,6 +217,14 @@ class World:
 class Environment:
     """Opens worlds. Subclass it if all worlds need one shared thing, such as a database or a server."""
 
+    @classmethod
+    def settings_elsewhere(cls, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Settings that these params only name, such as a file that holds them: what episodes depend on as on params.
+
+        A run directory whose episodes were played with others is refused.
+        """
+        return {}
+
     async def open(self, sample: Sample) -> World:
         """A world of its own for one episode of `sample`."""
         raise NotImplementedError

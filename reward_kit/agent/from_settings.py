@@ -85,10 +85,14 @@ def environment_source(config: AgentConfig) -> str:
 def environment_settings(config: AgentConfig) -> dict[str, Any]:
     """What the worlds depend on, beside their source: what is named, and what it is handed."""
     user = None if config.user is None else config.user.model_dump(exclude={"api_params", "cache", "api_key", "price"})
+    named = None if config.environment is None else named_by(config)[0]
+    is_ours = isinstance(named, type) and issubclass(named, Environment)
+    elsewhere = named.settings_elsewhere(config.params) if is_ours else {}
     return {
         "environment": config.environment,
         "tools": config.tools,
         "params": without_secrets(config.params),
+        **({"elsewhere": without_secrets(dict(elsewhere))} if elsewhere else {}),
         **({"sandbox_tools": config.sandbox_tools} if config.sandbox_tools else {}),
         **({} if user is None else {"user": without_secrets(user)}),
     }

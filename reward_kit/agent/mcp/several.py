@@ -36,6 +36,7 @@ _OF_A_PROGRAM = re.compile(r"\$\{\w+:[^}]*\}")
 """What a desktop program asks its user for, such as `${input:key}`."""
 _OURS = {"cwd": "directory", "url": "url", "serverUrl": "url", "headers": "headers", "env": "env"}
 """Keys of a server in the file, and what we call them."""
+_READ = frozenset({*_OURS, "command", "args"})
 
 
 class McpServers(Environment):
@@ -43,13 +44,17 @@ class McpServers(Environment):
 
     def __init__(self, file: str, *, only: Sequence[str] | None = None, **settings: Any) -> None:
         """Read `file`, or of it `only` the servers of these names. `settings` of `McpEnvironment` hold for each."""
-        named = _servers_in(file)
-        if missing := sorted({*(only or ())} - named.keys()):
-            raise ConfigError(f"{file!r} names no server {missing[0]!r}. It names: {', '.join(named) or 'none'}.")
-        wanted = {name: fields for name, fields in named.items() if only is None or name in only}
         self._servers = {
             name: McpEnvironment(**{**_settings_of(name, fields, file), **_fitting(settings, fields)})
-            for name, fields in wanted.items()
+            for name, fields in _wanted(file, only).items()
+        }
+
+    @classmethod
+    def settings_elsewhere(cls, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the file says of the servers that are used."""
+        return {
+            name: {key: held for key, held in fields.items() if key in _READ}
+            for name, fields in _wanted(params["file"], params.get("only")).items()
         }
 
     async def open(self, sample: Sample) -> World:
@@ -103,6 +108,14 @@ class _SeveralServers(World):
 
     async def close(self) -> None:
         await self._held.aclose()
+
+
+def _wanted(file: str, only: Sequence[str] | None) -> dict[str, dict[str, Any]]:
+    """The servers of the file that are used."""
+    named = _servers_in(file)
+    if missing := sorted({*(only or ())} - named.keys()):
+        raise ConfigError(f"{file!r} names no server {missing[0]!r}. It names: {', '.join(named) or 'none'}.")
+    return {name: fields for name, fields in named.items() if only is None or name in only}
 
 
 def _servers_in(file: str) -> dict[str, dict[str, Any]]:

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from reward_kit import evaluate
 from reward_kit.agent.mcp.environment import McpEnvironment
 from reward_kit.agent.mcp.several import McpServers
-from reward_kit.errors import ConfigError
+from reward_kit.errors import ConfigError, StorageError
+from reward_kit.models import Message
 from tests.agent.mcp.conftest import SERVER
 from tests.agent.mcp.test_environment import SAMPLE, said
 
@@ -95,3 +97,40 @@ async def test_bare_servers_have_directories_of_their_own_and_find_a_program_tha
     await environment.close()
     await shared.close()
     assert [os.path.exists(place) for place in places] == [False, False, True, True]
+
+
+KEYS = ["tok-7f3a91c5e2b84d06", "tok-0b6e24d8f19a73c5"]
+
+
+def says_done(messages: list[Message], draw: int) -> str:
+    return "Done."
+
+
+@pytest.mark.parametrize(
+    ("more", "differs"),
+    [
+        ({"args": [str(SERVER), "both"]}, True), ({"env": {"MODE": "slow"}}, True), ({"cwd": "/tmp"}, True),
+        ({"env": {"SERVICE_TOKEN": KEYS[1]}}, False), ({"autoApprove": ["count"]}, False), ({}, False),
+    ],
+)  # fmt: skip
+def test_episodes_depend_on_what_the_file_says_of_the_servers_that_are_used(
+    more: dict[str, Any], differs: bool, write: Write, tmp_path: Path
+) -> None:
+    def run(server: dict[str, Any], **others: Any) -> None:
+        file = write(one=server, **others)
+        evaluate(
+            [{"prompt": "Count."}], lambda response: 1.0, model="mock",
+            mock={"function_path": f"{Path(__file__)}:says_done"},
+            agent={"environment": "reward_kit.agent:McpServers",
+                   "params": {"file": file, "only": ["one"], "sandbox": "none", "warm": 0}},
+            cache={"enabled": False}, output_dir=str(tmp_path / "run"),
+        )  # fmt: skip
+
+    first = {**OURS, "env": {"SERVICE_TOKEN": KEYS[0]}} if "SERVICE_TOKEN" in more.get("env", {}) else OURS
+    run(first)
+    if differs:
+        with pytest.raises(StorageError, match=r"agent\.elsewhere"):
+            run({**first, **more})
+    else:
+        run({**first, **more}, two={"command": "nothing"})
+    assert KEYS[0] not in (tmp_path / "run" / "manifest.json").read_text()
