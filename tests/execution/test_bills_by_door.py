@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 import pytest
 
+from reward_kit import evaluate
 from reward_kit.cli_commands.several_models import for_each_model
+from reward_kit.config_models import GenerationConfig
 from reward_kit.execution.pipeline import EvaluationPipeline
+from reward_kit.execution.shell import ShellEvaluation
 from tests.agent import worlds
 from tests.agent.worlds import call
+from tests.execution.shell_support import task
 from tests.execution.test_bills import LATE, SETTINGS, check_told, rows
 from tests.generation.loopback import Reaction, Says
 from tests.loopback.bills import KINDS, LIMITLESS, PRICE, Biller
@@ -148,6 +152,42 @@ def test_what_is_told_is_the_bill_at_every_door(bench: Bench, door: str, number:
     assert not (exactly and at_most), case
     if case.max_cost is not None:
         assert max(billed, told) <= case.max_cost + 1e-12, case
+
+
+def by_evaluate(home: Path, api_base: str, kinds: list[str], **settings: Any) -> Mapping[str, Any]:
+    return evaluate(
+        [{key: held for key, held in row.items() if key != "id"} for row in rows(kinds, 6)], lambda response: 1.0,
+        model="m", api_base=api_base, n=2, max_tokens=30, price=PRICE, cache={"enabled": False}, keep_going=True,
+        **settings,
+    ).summary  # fmt: skip
+
+
+def by_shell(home: Path, api_base: str, kinds: list[str], **settings: Any) -> Mapping[str, Any]:
+    """The commands are written and not executed: that costs nothing."""
+    asked = [{**task(number), "task": row["user_query"]} for number, row in enumerate(rows(kinds, 6))]
+    parts = {"model_name": "m", "api_base": api_base, "n": 2, "max_tokens": 30, "price": PRICE}
+    return ShellEvaluation(
+        home / "run", dataset=str(write_lines(home / "tasks.jsonl", asked)), keep_going=True,
+        generation=GenerationConfig.model_validate({**parts, "cache": {"enabled": False}}), **settings,
+    ).infer().summary  # fmt: skip
+
+
+@pytest.mark.parametrize("max_cost", [None, 0.012])
+@pytest.mark.parametrize("door", [by_evaluate, by_shell])
+def test_what_python_and_shell_tasks_tell_is_the_bill(
+    tmp_path: Path, door: Callable[..., Mapping[str, Any]], max_cost: float | None
+) -> None:
+    told_kinds = [name for name in (AT_ALL if max_cost is None else BOUNDED) if KINDS[name].is_told]
+    dice = random.Random(str(max_cost))
+    for kinds in (dice.sample(told_kinds, 6), dice.sample(BOUNDED, 9)):
+        biller = Biller()
+        home = tmp_path / kinds[0]
+        home.mkdir()
+        with serving(biller) as endpoint:
+            summary = door(home, endpoint.api_base, kinds, **({} if max_cost is None else {"max_cost": max_cost}))
+        at_most = bool(summary.get("cost_is_at_most"))
+        check_told(summary["cost"], biller.bill, at_most=at_most, exactly=all(KINDS[kind].is_told for kind in kinds))
+        assert max_cost is None or max(biller.bill, summary["cost"]) <= max_cost + 1e-12, kinds
 
 
 def test_each_of_several_models_tells_its_own_bill(tmp_path: Path) -> None:

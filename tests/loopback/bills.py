@@ -256,6 +256,7 @@ REFUSALS = {
     "status_503": Kind(complaining(503, headers=SOON), once=True),
     "status_529": Kind(complaining(529, headers=SOON), once=True),
 }
+NOT_TAKEN = {"message": {"content": "ha"}, "finish_reason": "error", "error": {"code": 403, "message": "flagged"}}
 UNSERVED = {
     "no_room_left": Kind(
         giving(lambda used: {"error": {"message": "Could not finish the message because max_tokens or model output "
@@ -266,6 +267,12 @@ UNSERVED = {
                status=400), is_told=False
     ),
     "cut_off_alone": Kind(giving(lambda used: {"choices": [{"finish_reason": "length"}], "usage": used.told()})),
+    "error_in_choice_403": Kind(giving(lambda used: {"choices": [NOT_TAKEN], "usage": used.told()})),
+    "error_in_choice_403_untold": Kind(giving(lambda used: {"choices": [NOT_TAKEN]}), is_told=False),
+    "refusal_as_error": Kind(
+        giving(lambda used: {"error": {"message": "No.", "metadata": {"error_type": "refusal"}}}, status=400),
+        is_told=False,
+    ),
     "filtered_alone": Kind(giving(lambda used: {"choices": [{"finish_reason": "SAFETY"}], "usage": used.told()})),
 }  # fmt: skip
 """Answers, and one that was withheld, which are told of in an error or by a reason alone."""
