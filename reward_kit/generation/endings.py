@@ -143,7 +143,7 @@ def _reason_of_error(error: object) -> str:
     """
     if not isinstance(error, dict):
         return "error"
-    known = _REASONS.get(_kind_of(error) or str(error.get("code")))
+    known = _REASONS.get(_kind_of(error) or str(error.get("code")), "")
     if known in _ENDINGS:
         return known
     return "content_filter" if error.get("code") == _FORBIDDEN else "error"
