@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from reward_kit.agent.environment import Environment, World, environment_of, finished
@@ -86,8 +86,9 @@ def environment_settings(config: AgentConfig) -> dict[str, Any]:
     """What the worlds depend on, beside their source: what is named, and what it is handed."""
     user = None if config.user is None else config.user.model_dump(exclude={"api_params", "cache", "api_key", "price"})
     named = None if config.environment is None else named_by(config)[0]
-    is_ours = isinstance(named, type) and issubclass(named, Environment)
-    elsewhere = named.settings_elsewhere(config.params) if is_ours else {}
+    elsewhere: Mapping[str, Any] = {}
+    if isinstance(named, type) and issubclass(named, Environment):
+        elsewhere = named.settings_elsewhere(config.params)
     return {
         "environment": config.environment,
         "tools": config.tools,
