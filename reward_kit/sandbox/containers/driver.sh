@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The first process of a sandbox container: reads requests, runs commands, says how they ended. Needs bash 4.3 or newer.
 #
-#   request   a line "OP NONCE PASSWORD LENGTH LENGTH", then that many bytes of command, and of input in base64
+#   request   a line "OP NONCE PASSWORD LENGTH LENGTH .", then that many bytes of command, and of input in base64
 #             B  begin: the command is run by this process itself, before the session's shell starts
 #             R  run in the session's shell    S  run as a process of its own
 #             STOP  have all that runs stand still    CONT  let it go on
@@ -175,11 +175,11 @@ next_request() { # while something runs, look now and then whether it is still w
     IFS= LC_ALL=C read -r ${watcher:+-t 0.2} -u 250 part
     status=$?
     header+=$part
-    ((status == 0)) && break
+    [[ $status == 0 || $header == *' .' ]] && break # its time may be up just as the line has been read
     ((status > 128)) || exit 0 # whoever asked is gone, and the container with it
     watcher_is_gone
   done
-  IFS=' ' read -r op id password length input <<<"$header"
+  IFS=' ' read -r op id password length input <<<"${header% .}"
 }
 
 while next_request; do

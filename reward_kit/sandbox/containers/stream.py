@@ -101,6 +101,9 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
+_END, _END_ALL = b"K - - 0 0 .\n", b"KS - - 0 0 .\n"
+
+
 class DriverStream:
     """The attached streams of one container."""
 
@@ -125,7 +128,7 @@ class DriverStream:
         text, data = command.encode("utf-8", "replace"), base64.b64encode(stdin)
         async with asyncio.timeout(timeout + grace):
             await self._settle()
-            self._write(f"{operation} {nonce} {password} {len(text)} {len(data)}\n".encode() + text + data)
+            self._write(f"{operation} {nonce} {password} {len(text)} {len(data)} .\n".encode() + text + data)
             listening = asyncio.create_task(self._listen(_Listener(nonce.encode(), sink)))
             try:
                 done, _ = await asyncio.wait([listening], timeout=timeout)
@@ -142,10 +145,10 @@ class DriverStream:
             if listening.done():
                 break
             hopeless = operation == "R" and attempt >= _ABORT_ATTEMPTS
-            self._write(b"KS - - 0 0\n" if hopeless else b"K - - 0 0\n")
+            self._write(_END_ALL if hopeless else _END)
             await asyncio.wait([listening], timeout=_ABORT_SECONDS)
         if ending_it:  # once more: it may have started something while it was being ended
-            self._write(b"K - - 0 0\n")
+            self._write(_END)
         return listening.result()
 
     async def _settle(self) -> None:
