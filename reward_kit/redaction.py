@@ -696,7 +696,8 @@ def _assignments(text: str) -> Iterator[_Assigned]:
     for match in _ASSIGNED.finditer(text):
         if match.start() < end or not is_secret_name(match["name"]):
             continue
-        if _COMPARED.search(text, max(0, match.start() - len("having ")), match.end()):
+        is_compared = _COMPARED.search(text, max(0, match.start() - len("having ")), match.end())
+        if is_compared and not _is_firm(_words_of(match["name"])):
             continue
         if found := _VALUE.match(text, match.end()):
             if _SETTING.match(text, found.start()):
@@ -714,7 +715,7 @@ def _assignments(text: str) -> Iterator[_Assigned]:
 
 
 _COMPARED = re.compile(r"\b(?:and|having|on|or|set|where)\s+(?:\w+_)?key\s*=\s*$", re.IGNORECASE)
-"""`WHERE key = 'a1b2c3'` names a column. A password that is compared is one."""
+"""`WHERE key = 'a1b2c3'` names a column. A password that is compared, or `api_key`, is one."""
 
 
 def _is_reference(value: str) -> bool:
