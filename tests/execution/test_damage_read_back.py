@@ -139,13 +139,18 @@ def test_batches_that_are_under_way(tmp_path: Path, name: str, keeps: bool, monk
         shutil.rmtree(run)
         provider.batches.clear()
         provider.answered.clear()
-        slow = {"batch_1"}
-        provider.tells = lambda batch: (dict if keeps else forgets)(
-            {**batch, "status": "in_progress", "output_file_id": None} if batch["id"] in slow else batch
-        )
+        second = run / "batches" / "0002.handed-over.json"
+        is_slow = True
+
+        def told(batch: dict[str, Any]) -> dict[str, Any]:
+            slow = is_slow and second.exists() and batch["input_file_id"] in second.read_text("utf-8")
+            shown = {**batch, "status": "in_progress", "output_file_id": None} if slow else batch
+            return shown if keeps else forgets(shown)
+
+        provider.tells = told
         while not (run / "batches" / "0001.answers-1.jsonl").exists():
             assert by_batches(tmp_path, base, detach=True, **settings).run().status == "detached"
-        slow.clear()
+        is_slow = False
         shutil.copytree(run, tmp_path / "left")
         made = dict(provider.batches)
         original = (run / name).read_bytes()
