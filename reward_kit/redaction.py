@@ -74,7 +74,7 @@ _PAIRS = frozenset(
         ("access", "code"), ("auth", "code"), ("mfa", "code"), ("pin", "code"), ("unlock", "code"), ("de", "passe"),
         ("master", "key"), ("hmac", "key"), ("consumer", "key"), ("deploy", "key"), ("functions", "key"),
         ("access", "id"), ("seed", "phrase"), ("recovery", "phrase"), ("recovery", "code"), ("recovery", "codes"),
-        ("backup", "codes"), ("wpa", "psk"), ("wifi", "psk"), ("card", "pin"), ("sim", "pin"), ("pin", "number"),
+        ("backup", "codes"), ("wpa", "psk"), ("wifi", "psk"), ("card", "pin"), ("sim", "pin"),
     }
 )  # fmt: skip
 _MAY_HOLD_ONE = frozenset(
