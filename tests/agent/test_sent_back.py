@@ -208,24 +208,24 @@ async def test_each_preset_gets_its_turns_back_as_they_came(
 
 @pytest.mark.parametrize("prefix", PRESETS)
 async def test_nobody_else_gets_it(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with loopback(REACTS[prefix]) as server:
+    ordinary = Strict(PLAIN)
+    async with loopback(REACTS[prefix]) as server:  # open to the end, so that nobody else gets its port
         client = client_of(prefix, server, monkeypatch)
         whole = await play(client)
         await client.close()
-    ordinary = Strict(PLAIN)
-    for other, model in (("openai", "m"), ("anthropic", "m"), (prefix, "another"), (prefix, "m")):
-        async with loopback(lambda *_: Says(200, {"choices": [{"message": ordinary.turn(TURNS)}]})) as elsewhere:
-            monkeypatch.setenv(f"REWARD_KIT_{other.upper()}_API_BASE", elsewhere.api_base)
-            asked = make_client(GenerationConfig(model_name=f"{other}/{model}"))
-            shown = [*SAMPLE.messages, *whole.turns, Message(role="user", content="And now?")]
-            await asked.generate(shown, draws=[0], sampling=Sampling(max_tokens=9))
-            await asked.close()
-        for turn in elsewhere.requests[0]["messages"]:
-            assert turn.keys() <= {"role", "content", "tool_calls", "tool_call_id", "name"}
-            for made in turn.get("tool_calls", ()):
-                assert made.keys() == {"id", "type", "function"}
-            if isinstance(turn["content"], list):
-                assert {part["type"] for part in turn["content"]} <= {"text", "tool_use", "tool_result"}
+        shown = [*SAMPLE.messages, *whole.turns, Message(role="user", content="And now?")]
+        for other, model in (("openai", "m"), ("anthropic", "m"), (prefix, "another"), (prefix, "m")):
+            async with loopback(lambda *_: Says(200, {"choices": [{"message": ordinary.turn(TURNS)}]})) as elsewhere:
+                monkeypatch.setenv(f"REWARD_KIT_{other.upper()}_API_BASE", elsewhere.api_base)
+                asked = make_client(GenerationConfig(model_name=f"{other}/{model}"))
+                await asked.generate(shown, draws=[0], sampling=Sampling(max_tokens=9))
+                await asked.close()
+            for turn in elsewhere.requests[0]["messages"]:
+                assert turn.keys() <= {"role", "content", "tool_calls", "tool_call_id", "name"}
+                for made in turn.get("tool_calls", ()):
+                    assert made.keys() == {"id", "type", "function"}
+                if isinstance(turn["content"], list):
+                    assert {part["type"] for part in turn["content"]} <= {"text", "tool_use", "tool_result"}
 
 
 @pytest.mark.parametrize(
