@@ -285,6 +285,9 @@ class Failure(_Value):
     """The result that said of itself that it is no verdict, for callers elsewhere. Never written."""
     spent: list[Usage] | None = None
     """What the replies used that it was made of. Never written: the rollout has it."""
+    paid_batches: list[str] | None = None
+    """The batches whose replies are counted in the rollout's usage, so that none is counted again. Written only where
+    there are any."""
 
     @model_serializer(mode="wrap")
     def _only_what_there_is(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:

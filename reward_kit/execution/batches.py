@@ -52,6 +52,7 @@ from reward_kit.generation.prices import cost_of
 from reward_kit.generation.stack import ModelStack
 from reward_kit.generation.tokens import most_usage
 from reward_kit.generation.wire import Prompt, settings_of
+from reward_kit.models import Rollout
 from reward_kit.redaction import mask
 from reward_kit.storage.batch_journal import BatchJournal, Part
 from reward_kit.storage.files import Draft
@@ -170,13 +171,14 @@ class BatchStage:
             return NotYet(False, self._what_goes_on())
         return None
 
-    def models(self) -> ModelStack:
-        """A model that answers from what was fetched."""
+    def models(self, before: Callable[[str, int], Rollout | None]) -> ModelStack:
+        """A model that answers from what was fetched; `before` knows what earlier entries made of a draw."""
         self._index_fetched()
         client = self._model.client
         answers = FetchedAnswers(
             client.model, self._identity, self._index, self._requests, self._answers,
             largest_line=self._model.limits.size, cache=self._cache, budget=self._budget, price=self._price,
+            before=before,
         )  # fmt: skip
         return ModelStack(SingleTurn(answers, self._sampling, self._price), answers, self._price)
 
@@ -602,7 +604,7 @@ class BatchStage:
             for entry in part.fetched or ():
                 if entry["name"] not in self._indexed:
                     self._indexed.add(entry["name"])
-                    self._index.add(self._journal.folder / entry["name"])
+                    self._index.add(self._journal.folder / entry["name"], str(part.batch))
 
     def _is_settled(self, name: bytes) -> bool:
         """Whether a request has its answer, or a refusal that asking again would not change."""

@@ -4,7 +4,9 @@
     rollouts.jsonl   what each answer cost, the failures before it included
     manifest.json    `judge_cost`; and `spent`: all of it, noted before it is spent where the price is known
 
-So a killed run knows what it may have spent on the requests that were under way: at most what was noted.
+So a killed run knows what it may have spent on the requests that were under way: at most what was noted. Answers that
+batches gave lie on this disk, and what they cost is counted when their lines are written: of such a run `spent` tells
+what is spent `beside` the lines.
 """
 
 from __future__ import annotations
@@ -26,13 +28,17 @@ _ROUNDED = 1e-9
 class Money:
     """The budget of an entry, and what is kept of it in the manifest."""
 
-    def __init__(self, directory: RunDirectory, counters: RunCounters, on_disk: float, max_cost: float | None) -> None:
+    def __init__(
+        self, directory: RunDirectory, counters: RunCounters, on_disk: float, max_cost: float | None, *,
+        by_batches: bool = False,
+    ) -> None:  # fmt: skip
         """`on_disk` is what the lines of the run cost."""
         self._directory, self._counters = directory, counters
+        self._on_disk = on_disk if by_batches else None
         self._judge_before: float = directory.noted("judge_cost") or 0.0
-        noted = directory.noted(_SPENT) or {"cost": 0.0}
+        noted = directory.noted(_SPENT) or {}
         known = on_disk + self._judge_before
-        self._before = max(known, noted["cost"])
+        self._before = max(known, noted["beside"] + on_disk if "beside" in noted else noted.get("cost", 0.0))
         self.unfinished: Usage | None = None
         """What was used for episodes of which no line tells yet."""
         at_most = bool(noted.get("at_most")) and self._before > known
@@ -92,4 +98,5 @@ class Money:
             figures |= {"cost_is_at_most": True} if self.budget.at_most else {}
 
     def _note_ahead(self, cost: float) -> None:
-        self._directory.note(_SPENT, {"cost": cost, "at_most": True})
+        told = {"cost": cost} if self._on_disk is None else {"beside": cost - self.budget.fetched - self._on_disk}
+        self._directory.note(_SPENT, {**told, "at_most": True})

@@ -264,7 +264,7 @@ class EvaluationPipeline:
                 if (left := await self._bring(batches, workload, ledger)) is not None:
                     known = cast(RunSummary, interim_summary(self.config, counters))
                     return RunResult(left.status, directory.path, known, counters, left.reason)
-                models = batches.models()
+                models = batches.models(ledger.known)
             engine = self._engine(directory, counters, money.budget, beside)
             await serving.enter_async_context(engine.opened())
             if workload.needs_model and batches is None:
@@ -410,7 +410,8 @@ class EvaluationPipeline:
     def _money(self, ledger: Ledger, directory: RunDirectory, counters: RunCounters) -> Money:
         """What may still be spent: by this run's rollouts and its judge, in all its entries together."""
         generating = ledger.journal.spent() if self._rollouts_path() is None else 0.0  # others were paid for elsewhere
-        return Money(directory, counters, generating, self.config.max_cost)
+        by_batches = self.config.generation.transport == "batch"
+        return Money(directory, counters, generating, self.config.max_cost, by_batches=by_batches)
 
     def _reward(self) -> Rewards | None:
         return None if self.phase == "inference" else load_rewards(self.config.reward, self._given_reward)

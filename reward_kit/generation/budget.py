@@ -61,6 +61,8 @@ class Budget:
         """Whether a part of what is counted was never told: it may have been less."""
         self._ahead = ahead
         self._noted = spent
+        self.fetched = 0.0
+        """What answers cost that lie on this disk: nobody needs to note it before it is counted."""
         self._reserved = 0.0
         self._on_their_way = 0
         self._held_up = 0
@@ -124,6 +126,12 @@ class Budget:
         self._spent += cost
         self.at_most = self.at_most or at_most
         self._note_ahead(0.0)
+
+    def spend_fetched(self, cost: float, *, at_most: bool = False) -> None:
+        """Count what an answer cost that lies on this disk."""
+        self.fetched += cost
+        self._noted += cost
+        self.spend(cost, at_most=at_most)
 
     def _note_ahead(self, allowance: float) -> None:
         """Where more may be spent than was noted: note more than that, so that it is seldom done."""

@@ -7,6 +7,8 @@ most the limit wherever max_tokens bounds a reply.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,11 @@ from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
 from tests.generation.loopback import Says
 from tests.loopback import batches
-from tests.loopback.bills import ALWAYS, KINDS, LIMITLESS, PRICE, Biller, kind_of
+from tests.loopback.bills import ALWAYS, FAULTS, KINDS, LIMITLESS, PRICE, Biller, kind_of
 from tests.loopback.endpoint import serving
 from tests.loopback.killing import KILLED, KillingBench
 from tests.loopback.runs import config, lines
+from tests.loopback.zygote import zygote
 
 SETTINGS: dict[str, Any] = {
     "generation__price": PRICE,
@@ -170,6 +173,17 @@ OF_BATCHES = 0.5
 """Of the price of answers online."""
 
 
+def replies_of(biller: Biller) -> Callable[[dict[str, Any]], Any]:
+    """What stands in the lines of a batch."""
+
+    def reply(body: dict[str, Any]) -> Any:
+        said = biller(body, 0)
+        assert isinstance(said, Says)
+        return said.body
+
+    return reply
+
+
 @pytest.mark.parametrize("attempts", [1, 3])
 @pytest.mark.parametrize("max_cost", [None, 1.0])
 def test_batches_tell_their_bill(
@@ -180,12 +194,7 @@ def test_batches_tell_their_bill(
     of_these = ALWAYS if attempts == 1 else [*KINDS]
     in_a_line = [name for name in of_these if name not in LIMITLESS and is_a_reply_of_json(name)]
 
-    def reply(body: dict[str, Any]) -> Any:
-        said = biller(body, 0)
-        assert isinstance(said, Says)
-        return said.body
-
-    with batches.serving(batches.Provider(reply=reply)) as base:
+    with batches.serving(batches.Provider(reply=replies_of(biller))) as base:
         result = run(
             tmp_path, base, in_a_line, generation__transport="batch", generation__api_key_env="BATCH_KEY",
             generation__batch={"poll_seconds": 0.01, "attempts": attempts}, generation__model_name="m",
@@ -198,6 +207,43 @@ def test_batches_tell_their_bill(
                    exactly=KINDS[kind_of(prompt)].is_told)  # fmt: skip
     assert told_cost(result) >= biller.bill * OF_BATCHES * 0.99
     assert result.summary["cost_is_at_most"]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("attempts", [1, 2])
+@pytest.mark.parametrize("kind", ["bytes", "operation"])
+def test_batches_killed_tell_a_line_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, attempts: int
+) -> None:
+    """Also one that failed and was written down before the run died, twice in a row, while it judged."""
+    monkeypatch.setenv("BATCH_KEY", batches.KEY)
+    kinds = ["plain", *(name for name in FAULTS if KINDS[name].is_told)]
+    killed = 0
+    with zygote() as processes:
+        for number, places in enumerate(itertools.pairwise(dying_at(kind))):
+            biller = Biller()
+            home = tmp_path / str(number)
+            home.mkdir()
+            with batches.serving(batches.Provider(reply=replies_of(biller))) as base:
+                values = config(
+                    home, base, rows=rows(kinds, 2), generation__price=PRICE, generation__max_tokens=30,
+                    generation__transport="batch", generation__api_key_env="BATCH_KEY",
+                    generation__batch={"poll_seconds": 0.01, "attempts": attempts},
+                )  # fmt: skip
+                for place in places:
+                    killed += processes.run(config=values, die_at={kind: place}) == KILLED
+                assert processes.run(config=values) == 0
+            told = {line["id"]: line["cost"] for line in lines(home / "run" / "rollouts.jsonl")}
+            billed = {row["id"]: biller.by_prompt[row["user_query"]] * OF_BATCHES for row in rows(kinds, 2)}
+            assert told == pytest.approx(billed, rel=0.01), places
+            summary = orjson.loads((home / "run" / "summary.json").read_bytes())
+            assert summary["cost"] == pytest.approx(biller.bill * OF_BATCHES, rel=0.01), places
+    assert killed >= 4
+
+
+def dying_at(kind: str) -> range:
+    """Places in an entry, most of them behind the moment at which its answers are here."""
+    return range(2_000, 26_000, 4_000) if kind == "bytes" else range(20, 62, 7)
 
 
 def is_a_reply_of_json(kind: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from tests.generation.loopback import Misbehave, Reaction, Says
 from tests.loopback.endpoint import prompt_of, text_for
 
-__all__ = ["ALWAYS", "EXACT", "KINDS", "LIMITLESS", "PRICE", "Biller", "Kind", "kind_of"]
+__all__ = ["ALWAYS", "EXACT", "FAULTS", "KINDS", "LIMITLESS", "PRICE", "Biller", "Kind", "kind_of"]
 
 PRICE = {"input": 2.0, "output": 10.0, "cached_input": 0.5, "cache_write": 3.0}
 """For a million tokens."""

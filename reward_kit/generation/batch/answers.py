@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from reward_kit.config_models import Price, Sampling
 from reward_kit.errors import BadRequestError, GenerationError, KeyInAnswerError, ProviderError, RewardKitError
@@ -24,7 +24,7 @@ from reward_kit.generation.prices import cost_of
 from reward_kit.generation.tokens import most_usage
 from reward_kit.generation.usage import counted, used_by
 from reward_kit.generation.wire import Prompt
-from reward_kit.models import Completion, Failure, Message, Usage
+from reward_kit.models import Completion, Failure, Message, Rollout, Usage
 from reward_kit.utils.digest_map import DigestMap, digest64
 
 __all__ = ["AnswerIndex", "FetchedAnswers", "ids_in"]
@@ -45,6 +45,8 @@ class AnswerIndex:
     def __init__(self) -> None:
         """Begin with no file."""
         self._paths: list[Path] = []
+        self._batches: list[str] = []
+        """The provider's ids of the batches that the files are of."""
         self._places = DigestMap()
         self._files, self._offsets, self._lengths = array("I"), array("Q"), array("I")
         self._answered = bytearray()
@@ -62,9 +64,10 @@ class AnswerIndex:
         """How many custom ids there are."""
         return len(self._places)
 
-    def add(self, path: Path) -> None:
-        """Take account of the lines of a file."""
+    def add(self, path: Path, batch: str = "") -> None:
+        """Take account of the lines of a file, which came from a batch."""
         self._paths.append(path)
+        self._batches.append(batch)
         file, offset = len(self._paths) - 1, 0
         with path.open("rb", buffering=1 << 20) as lines:
             for line in lines:
@@ -106,10 +109,15 @@ class AnswerIndex:
         found = self._read(self._files[place], self._offsets[place], self._lengths[place])
         return found if id_in(found) == name else None  # two ids may share a digest
 
-    def superseded(self, name: bytes) -> list[bytes]:
-        """The lines of earlier attempts at a custom id, each of which came to nothing."""
+    def superseded(self, name: bytes) -> list[tuple[str, bytes]]:
+        """The lines of earlier attempts at a custom id, each of which came to nothing, and the batch of each."""
         places = self._superseded.get(self._places.get(digest64(name)), ())
-        return [line for place in places if id_in(line := self._read(*place)) == name]
+        return [(self._batches[place[0]], line) for place in places if id_in(line := self._read(*place)) == name]
+
+    def batch(self, name: bytes) -> str:
+        """The batch that the line of a custom id came from; empty where there is none."""
+        place = self._places.get(digest64(name))
+        return "" if place < 0 else self._batches[self._files[place]]
 
     def close(self) -> None:
         """Let go of the files."""
@@ -134,6 +142,14 @@ class AnswerIndex:
         return self._open[file]
 
 
+class _InVain(NamedTuple):
+    """A line that is no answer."""
+
+    batch: str
+    used: Usage | Literal[False] | None
+    """What was used for it: False where nobody knows, None where it is sure to be nothing."""
+
+
 class FetchedAnswers:
     """A client that answers from what batches gave, and else from the cache, which it fills.
 
@@ -143,9 +159,12 @@ class FetchedAnswers:
     def __init__(  # noqa: PLR0913 - one parameter a part
         self, model: str, identity: Mapping[str, Any], index: AnswerIndex, requests: RequestLines, answers: AnswerLines,
         *, largest_line: int, cache: ResponseCache | None = None, budget: Budget | None = None,
-        price: Price | None = None,
+        price: Price | None = None, before: Callable[[str, int], Rollout | None] = lambda *_: None,
     ) -> None:  # fmt: skip
-        """Answer for `model`; what an answer cost at this `price` counts in the `budget`."""
+        """Answer for `model`; what an answer cost at this `price` counts in the `budget`.
+
+        `before` knows what earlier entries of the run made of a draw of a sample.
+        """
         self.model = model
         self.identity = identity
         self._index = index
@@ -154,6 +173,7 @@ class FetchedAnswers:
         self._largest_line = largest_line
         self._cache = cache
         self._budget, self._price = budget, price
+        self._before = before
         self._keys: RequestKeys | None = None
         self.taken = 0
         """Answers that were handed out of the index."""
@@ -183,40 +203,50 @@ class FetchedAnswers:
         sample_id: str, request: bytes,
     ) -> Completion | Failure:  # fmt: skip
         name = custom_id(sample_id, draw, request).encode()
-        line = self._index.line(name)
+        line, batch = self._index.line(name), self._index.batch(name)
         most = partial(most_usage, messages, tools, sampling, 1)
+        vain = [_InVain(of, self._answers.used(earlier)) for of, earlier in self._index.superseded(name)]
         failure: GenerationError | None = None
-        spent = [used or most() for used in map(self._answers.used, self._index.superseded(name)) if used is not None]
         if line is not None:
             try:
                 completion = self._answers.read(line)
-            except KeyInAnswerError as error:
-                return self._spent(Failure.of(error, "generate"), [*spent, used_in(line) or most()])
             except GenerationError as error:
-                failure, used = error, self._answers.used(line)
-                spent += [] if used is None else [used or most()]
+                failure = error
+                holds_key = isinstance(error, KeyInAnswerError)
+                vain.append(_InVain(batch, (used_in(line) or False) if holds_key else self._answers.used(line)))
             except RewardKitError as error:  # a key or a quota, at the time: it may pass
                 failure = ProviderError(str(error))
             else:
                 if completion.usage is None or not completion.usage.completion_tokens:
                     completion = counted(completion, most())
+                spent, _ = self._spent(vain, most, sample_id, draw)
                 return self._taken(completion, spent, draw, request)
-        if self._cache is not None and (known := self._cache.get(draw_key(request, draw))) is not None:
+        cache = None if isinstance(failure, KeyInAnswerError) else self._cache
+        if cache is not None and (known := cache.get(draw_key(request, draw))) is not None:
             return known
         if failure is None:
             prompt = Prompt([message.as_request() for message in messages], tools, sampling, sample_id)
             failure = self._why_not_asked(prompt, draw, request)
-        return self._spent(Failure.of(failure, "generate"), spent)
-
-    def _spent(self, failed: Failure, spent: list[Usage]) -> Failure:
-        """The failure, with what was paid for it in all attempts."""
+        spent, batches = self._spent(vain, most, sample_id, draw)
         self._spend(spent)
-        return failed.model_copy(update={"spent": spent}) if spent else failed
+        return Failure.of(failure, "generate").model_copy(
+            update={"spent": spent or None, "paid_batches": batches or None}
+        )
+
+    def _spent(
+        self, vain: Sequence[_InVain], most: Callable[[], Usage], sample_id: str, draw: int
+    ) -> tuple[list[Usage], list[str]]:
+        """What was paid in vain and is in no rollout yet, and all batches that will be counted then."""
+        before = self._before(sample_id, draw) if vain else None
+        counted_already = [] if before is None or before.failure is None else before.failure.paid_batches or []
+        new = [one for one in vain if one.used is not None and one.batch not in counted_already]
+        spent = [one.used or most() for one in new]
+        return spent, [*counted_already, *dict.fromkeys(one.batch for one in new)]
 
     def _spend(self, spent: Iterable[Usage]) -> None:
         if self._budget is not None and self._price is not None:
             for used in spent:
-                self._budget.spend(cost_of(used, self._price), at_most=bool(used.at_most))
+                self._budget.spend_fetched(cost_of(used, self._price), at_most=bool(used.at_most))
 
     def _taken(self, completion: Completion, spent: list[Usage], draw: int, request: bytes) -> Completion:
         """The answer, with what was paid in vain before it."""
