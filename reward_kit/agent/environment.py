@@ -40,6 +40,7 @@ __all__ = [
     "Environment",
     "FunctionsWorld",
     "World",
+    "WorldAround",
     "environment_of",
     "finished",
     "may_block",
@@ -212,6 +213,73 @@ class World:
     @runner.setter
     def runner(self, runner: ToolRunner) -> None:
         self._runner = runner
+
+
+class WorldAround(World):
+    """A world around another one, which it passes on as it is. Override what is to be different."""
+
+    def __init__(self, inner: World) -> None:
+        """Pass on `inner`."""
+        self._inner = inner
+
+    @property
+    def durability(self) -> Durability:  # type: ignore[override]  # the inner world's, which may differ by world
+        """The inner world's."""
+        return self._inner.durability
+
+    @property
+    def needs_question(self) -> bool:  # type: ignore[override]  # the inner world's
+        """The inner world's."""
+        return self._inner.needs_question
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """All that the inner world offers."""
+        return self._inner.offered
+
+    @property
+    def has_tools_at_hand(self) -> bool:
+        """Whether the inner world has."""
+        return self._inner.has_tools_at_hand
+
+    @property
+    def all_attached(self) -> Sequence[Attached]:
+        """What others have added to either."""
+        return (*self._inner.all_attached, *self._attached)
+
+    @property
+    def runner(self) -> ToolRunner:
+        """The inner world's: it runs the calls."""
+        return self._inner.runner
+
+    @runner.setter
+    def runner(self, runner: ToolRunner) -> None:
+        self._inner.runner = runner
+
+    async def start(self) -> Any:
+        """What the inner world begins with."""
+        self._inner.draw = self.draw
+        return await self._inner.called(self._inner.start)
+
+    async def answer(self, message: Message) -> Any:
+        """What the inner world answers."""
+        return await self._inner.called(self._inner.answer, message)
+
+    async def facts(self) -> Any:
+        """What the inner world tells of itself."""
+        return await self._inner.all_facts()
+
+    async def close(self) -> None:
+        """Close the inner world."""
+        await self._inner.close_all()
+
+    async def snapshot(self) -> Any:
+        """The inner world's state."""
+        return await self._inner.called(self._inner.snapshot)
+
+    async def restore(self, state: bytes) -> Any:
+        """Bring the inner world back."""
+        return await self._inner.called(self._inner.restore, state)
 
 
 class Environment:

@@ -3,22 +3,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from reward_kit.agent.calls import ToolRunner
-from reward_kit.agent.environment import Answer, Attached, Durability, Environment, World, finished, opened
+from reward_kit.agent.environment import Answer, Environment, World, WorldAround, finished, opened
 from reward_kit.agent.open_world import as_answer
-from reward_kit.agent.tools import Tool
 from reward_kit.config_models import Price, Sampling
 from reward_kit.errors import ConfigError, DatasetError, EnvironmentFailure
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.prices import spending
 from reward_kit.generation.usage import used_by
-from reward_kit.models import Failure, Message, Sample
+from reward_kit.models import ChatCompletionMessageToolCall, Failure, FunctionCall, Message, Sample
 
-__all__ = ["Acted", "ModelUser", "ScriptedUser", "Spoken", "User", "WithUser"]
+__all__ = ["Acted", "ModelUser", "ScriptedUser", "Spoken", "User", "WithUser", "as_message", "call_from"]
 
 
 class Spoken(NamedTuple):
@@ -57,17 +56,18 @@ class User(Protocol):
 class ScriptedUser:
     """Says the same things in every episode of a sample, one after another."""
 
-    def __init__(self, script: Sequence[str] | str) -> None:
-        """The turns, or the column of the sample that holds them."""
+    def __init__(self, script: Sequence[Any] | str) -> None:
+        """The turns, or the column of the sample that holds them: texts, or messages, which may have calls."""
         self._script = script
 
     async def speak(self, sample: Sample, conversation: Sequence[Message], draw: int) -> Spoken:
         """The next turn of the script."""
         added = [message.role for message in conversation[len(sample.messages) :]]
         answered = added[added.index("assistant") :] if "assistant" in added else []  # before that, the world spoke
-        return self._turn(sample, answered.count("user"))
+        turn = self._turn(sample, answered.count("user"))
+        return Spoken(None if turn is None else turn.text)
 
-    def _turn(self, sample: Sample, said: int) -> Spoken:
+    def _turn(self, sample: Sample, said: int) -> Message | None:
         """What comes after so many turns."""
         if isinstance(self._script, str) and self._script not in sample.columns:
             raise DatasetError(
@@ -79,15 +79,35 @@ class ScriptedUser:
             raise DatasetError(
                 f"The column {self._script!r} of sample {sample.id!r} is not a list of turns. Correct the dataset."
             )
-        return Spoken(str(script[said]), leaves=False) if said < len(script) else Spoken(None)
+        return as_message(script[said]) if said < len(script) else None
 
     async def act(
         self, sample: Sample, conversation: Sequence[Message], draw: int, tools: Sequence[dict[str, Any]]
     ) -> Acted:
-        """The next turn of the script; a script calls no tools. After its end the user leaves."""
+        """The next turn of the script. After its end the user leaves."""
         asked = sum(message.role == "user" for message in sample.messages)
-        text = self._turn(sample, sum(message.role == "user" for message in conversation) - asked).text
-        return Acted(Message(role="user", content="###STOP###" if text is None else text))
+        turn = self._turn(sample, sum(message.role == "user" for message in conversation) - asked)
+        return Acted(turn or Message(role="user", content="###STOP###"))
+
+
+def as_message(turn: Any) -> Message:
+    """A turn as a message: of a text, or of the fields that tau2-bench or a chat endpoint would write."""
+    if isinstance(turn, Message):
+        return turn
+    if not isinstance(turn, Mapping):
+        return Message(role="user", content=str(turn))
+    calls = [call_from(call) for call in turn.get("tool_calls") or ()] or None
+    return Message(role=turn.get("role") or "user", content=turn.get("content"), tool_calls=calls)
+
+
+def call_from(fields: Mapping[str, Any]) -> ChatCompletionMessageToolCall:
+    """A call, of the fields that tau2-bench or a chat endpoint would write."""
+    function = fields.get("function") or fields
+    arguments = function["arguments"]
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return ChatCompletionMessageToolCall(
+        id=fields.get("id") or "", function=FunctionCall(name=function["name"], arguments=text)
+    )
 
 
 class ModelUser:
@@ -195,46 +215,15 @@ class WithUser(Environment):
         await finished(self._inner.close())
 
 
-class _UserWorld(World):
+class _UserWorld(WorldAround):
     """A world with a user in it. All but the last word is the inner world's, and so is all that changes."""
 
     def __init__(self, inner: World, user: User, sample: Sample) -> None:
-        self._inner, self._user, self._sample = inner, user, sample
-
-    @property
-    def durability(self) -> Durability:  # type: ignore[override]  # the inner world's, which may differ by world
-        return self._inner.durability
-
-    @property
-    def needs_question(self) -> bool:  # type: ignore[override]  # the inner world's
-        return self._inner.needs_question
-
-    @property
-    def tools(self) -> Sequence[Tool]:
-        return self._inner.offered
-
-    @property
-    def has_tools_at_hand(self) -> bool:
-        return self._inner.has_tools_at_hand
-
-    @property
-    def all_attached(self) -> Sequence[Attached]:
-        return (*self._inner.all_attached, *self._attached)
-
-    @property
-    def runner(self) -> ToolRunner:
-        return self._inner.runner
-
-    @runner.setter
-    def runner(self, runner: ToolRunner) -> None:
-        self._inner.runner = runner
-
-    async def start(self) -> Any:
-        self._inner.draw = self.draw
-        return await self._inner.called(self._inner.start)
+        super().__init__(inner)
+        self._user, self._sample = user, sample
 
     async def answer(self, message: Message) -> Answer:
-        answer = as_answer(await self._inner.called(self._inner.answer, message))
+        answer = as_answer(await super().answer(message))
         if not answer.done or message.tool_calls or answer.messages:
             return answer
         spoken = await self._spoken()
@@ -251,15 +240,3 @@ class _UserWorld(World):
             text = recorded[-1].text
             return Spoken(text, leaves=self._user.is_last(text))
         return await self._user.speak(self._sample, self.runner.conversation, self.runner.draw)
-
-    async def facts(self) -> Any:
-        return await self._inner.all_facts()
-
-    async def close(self) -> None:
-        await self._inner.close_all()
-
-    async def snapshot(self) -> Any:
-        return await self._inner.called(self._inner.snapshot)
-
-    async def restore(self, state: bytes) -> Any:
-        return await self._inner.called(self._inner.restore, state)

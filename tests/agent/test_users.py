@@ -127,3 +127,14 @@ async def test_a_user_that_fails_is_a_failure_of_the_world() -> None:
 def test_a_user_is_a_script_or_a_model_with_a_prompt(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="user"):
         UserConfig.model_validate(given)
+
+
+async def test_a_scripted_turn_may_be_a_message_with_calls() -> None:
+    turn = {"role": "user", "content": None, "tool_calls": [{"name": "look", "arguments": {"at": "é"}}]}
+    user, asked = ScriptedUser([turn, "Done."]), SAMPLE.messages
+    first = (await user.act(SAMPLE, asked, 0, ())).message
+    assert [(each.function.name, each.function.arguments) for each in first.tool_calls or ()] == [
+        ("look", '{"at": "é"}')
+    ]
+    assert (await user.act(SAMPLE, [*asked, first], 0, ())).message.text == "Done."
+    assert (await ScriptedUser([]).act(SAMPLE, asked, 0, ())).message.text == "###STOP###"

@@ -28,12 +28,11 @@ from pydantic import BaseModel
 from reward_kit.agent.environment import Answer, World, finished
 from reward_kit.agent.recorded import message_from
 from reward_kit.agent.tools import Tool, tools_of
-from reward_kit.agent.users import Acted, User
+from reward_kit.agent.users import Acted, ScriptedUser, User, as_message, call_from
 from reward_kit.errors import ConfigError, DatasetError, EnvironmentFailure, ReplayError, RewardError
 from reward_kit.models import (
     ChatCompletionMessageToolCall,
     EvaluateResult,
-    FunctionCall,
     Message,
     MetricResult,
     Rollout,
@@ -46,7 +45,6 @@ from reward_kit.utils.module_loader import load_function
 __all__ = [
     "Domain",
     "RecordedEpisode",
-    "ScriptedUser",
     "TwoSided",
     "judged",
     "recorded_episode",
@@ -164,49 +162,6 @@ def _as_text(value: Any) -> str:
     return json.dumps(_plain(value), default=lambda each: _plain(each) if _plain(each) is not each else str(each))
 
 
-# ── the user ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class ScriptedUser:
-    """A user whose turns are written down: texts, or messages with tool calls."""
-
-    def __init__(self, turns: Sequence[Any]) -> None:
-        """Take the turns in their order."""
-        self._turns = [turn if isinstance(turn, Message) else _message(turn) for turn in turns]
-        self._next = 0
-
-    def reply(self, conversation: Sequence[Message]) -> Message:
-        """The next turn. After the last one the user has nothing to add, and ends the conversation."""
-        if self._next == len(self._turns):
-            return Message(role="user", content=STOP_WORDS[0])
-        self._next += 1
-        return self._turns[self._next - 1]
-
-    def repeat(self, reply: Message) -> None:
-        """Go on behind a turn that was said before, in an episode that is played again."""
-        self._next = min(self._next + 1, len(self._turns))
-
-
-def _message(given: Any) -> Message:
-    """A message from a text, or from the fields that tau2-bench or a chat endpoint would write."""
-    if isinstance(given, str):
-        return Message(role="user", content=given)
-    calls = [_call(call) for call in given.get("tool_calls") or ()] or None
-    content = given.get("content")
-    return Message(
-        role=given["role"], content=content if content is not None or calls is None else None, tool_calls=calls
-    )
-
-
-def _call(given: Mapping[str, Any]) -> ChatCompletionMessageToolCall:
-    function = given.get("function") or given
-    arguments = function["arguments"]
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return ChatCompletionMessageToolCall(
-        id=given.get("id") or "", function=FunctionCall(name=function["name"], arguments=text)
-    )
-
-
 # ── the world ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -228,7 +183,7 @@ class _UserSide:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> _UserSide:
-        return cls(fields["turn"], [_call(call) for call in fields["calls"]], list(fields["results"]))
+        return cls(fields["turn"], [call_from(call) for call in fields["calls"]], list(fields["results"]))
 
 
 class TwoSided(World):
@@ -254,9 +209,8 @@ class TwoSided(World):
         self._task = _task_of(sample)
         self._domain = _prepared(_loaded(domain)(), self._task)
         self._sample = sample
-        self._user = _loaded(user)(sample) if user is not None else ScriptedUser(sample.columns.get("user_turns") or ())
-        self._has_own_user = user is not None
-        self._model: User | None = None
+        self._own_user = None if user is None else _loaded(user)(sample)
+        self._user: User = ScriptedUser(sample.columns.get("user_turns") or ())
         self._spoken = [message for message in sample.messages if message.role != "system"]
         self._limits, self._agent_stop, self._solo = (max_steps, max_errors), agent_stop, solo
         self.needs_question = not solo
@@ -267,8 +221,8 @@ class TwoSided(World):
 
     def take_user(self, user: User) -> bool:
         """Have the model of `agent.user` talk, where no other user is named."""
-        if not (self._solo or self._has_own_user):
-            self._model = user
+        if not self._solo:
+            self._user = user
         return True
 
     async def start(self) -> Answer:
@@ -337,11 +291,10 @@ class TwoSided(World):
         """What the user does next."""
         if self.runner.is_played_again:
             raise ReplayError("The user goes on here, and the record has no word of it. Play the episode anew.")
-        if self._model is not None:
-            tools = [_spec_of(offered) for offered in self._domain.get_user_tools()]
-            return await self._model.act(self._sample, self._as_the_user_sees_it(), self.runner.draw, tools)
-        reply = await finished(self._user.reply(self._spoken))
-        return Acted(reply if isinstance(reply, Message) else _message(reply))
+        if self._own_user is not None:
+            return Acted(as_message(await finished(self._own_user.reply(self._spoken))))
+        tools = [_spec_of(offered) for offered in self._domain.get_user_tools()]
+        return await self._user.act(self._sample, self._as_the_user_sees_it(), self.runner.draw, tools)
 
     def _as_the_user_sees_it(self) -> list[Message]:
         """What both sides said to each other, and the user's own calls with their results; not the agent's calls."""
@@ -359,7 +312,7 @@ class TwoSided(World):
         yield from (message for message in self.runner.played_again if message.role == "user")
 
     def _repeated(self, reply: Message) -> Message:
-        if (repeat := getattr(self._user, "repeat", None)) is not None and self._model is None:
+        if (repeat := getattr(self._own_user, "repeat", None)) is not None:
             repeat(reply)
         return reply
 
@@ -431,7 +384,7 @@ def _prepared(domain: Any, task: Mapping[str, Any]) -> Any:
     )
     for message in begins.get("message_history") or ():
         for call in message.get("tool_calls") or ():
-            _response(domain, _call(call), call.get("requestor", message["role"]))
+            _response(domain, call_from(call), call.get("requestor", message["role"]))
     domain.sync_tools()
     return domain
 
@@ -519,7 +472,7 @@ class _Played:
     def calls(self) -> list[tuple[ChatCompletionMessageToolCall, Side]]:
         """The calls of both sides in their order, those that the task began with included."""
         begun = (self.task.get("initial_state") or {}).get("message_history") or ()
-        before = [(_call(call), message["role"]) for message in begun for call in message.get("tool_calls") or ()]
+        before = [(call_from(call), message["role"]) for message in begun for call in message.get("tool_calls") or ()]
         return [*before, *((call, side) for call, side, _ in self._recorded())]
 
     def _recorded(self) -> list[tuple[ChatCompletionMessageToolCall, Side, str | None]]:
@@ -685,7 +638,7 @@ def recorded_episode(
     )
     return RecordedEpisode(
         sample=sample,
-        agent_turns=[_message(message) for message in messages[before:] if message["role"] == "assistant"],
+        agent_turns=[as_message(message) for message in messages[before:] if message["role"] == "assistant"],
         tool_results=[str(message["content"]) for message in messages[before:] if message["role"] == "tool"],
         termination_reason=str(simulation["termination_reason"]),
         reward=(simulation.get("reward_info") or {}).get("reward"),
@@ -700,4 +653,4 @@ def _greeting(messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, An
 def _spoken(given: Mapping[str, Any]) -> Message:
     if given["role"] == "tool":
         return Message(role="tool", content=given["content"], tool_call_id=given["id"])
-    return _message(given)
+    return as_message(given)

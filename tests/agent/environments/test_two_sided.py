@@ -13,7 +13,6 @@ import pytest
 from reward_kit.agent.environment import environment_of
 from reward_kit.agent.environments.two_sided import (
     Domain,
-    ScriptedUser,
     TwoSided,
     recorded_episode,
     two_sided,
@@ -332,7 +331,6 @@ async def test_what_is_missing_is_told() -> None:
         TwoSided(Sample(id="s", messages=[]), domain=library)
     with pytest.raises(ConfigError, match="made by a function"):
         TwoSided(sample(), domain=3)
-    assert ScriptedUser([]).reply([]).text == "###STOP###"
     assert issubclass(EnvironmentFailure, Exception)
 
 
