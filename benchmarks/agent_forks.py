@@ -122,7 +122,7 @@ async def sqlite(megabytes: int, times: int, rounds: int) -> Row:
     image = database(megabytes)
     resource = SQLResource()
     await resource.setup({})
-    await resource.load(image)
+    await resource.restore(image)
     opened = sqlite3.connect(":memory:")
     opened.deserialize(image)
 

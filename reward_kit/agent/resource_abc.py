@@ -1,39 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every resource is: a piece of the world that an agent acts on, and that can be copied.
+"""ForkableResource: a world by the interface of the older package, with actions that are told by name.
 
     setup(config) ─▶ step · step · … ─▶ close
                        │
                        ├─▶ fork()                    an independent resource in the same state
                        ├─▶ checkpoint() · restore()  back to a state of before, in this process
-                       └─▶ export() · load()         the same as bytes, which outlive the process
+                       └─▶ snapshot() · restore()    the same as bytes, which outlive the process
 
-What a resource can do is said by its `durability`, so that nobody finds out in the middle of an episode.
+This class is what lies between the two: whoever writes these methods has a `World`, whose tools are the actions.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
-__all__ = ["Durability", "ForkableResource"]
+from reward_kit.agent.environment import Answer, Durability, World
+from reward_kit.agent.tool_registry import ToolRegistry
+from reward_kit.errors import EnvironmentFailure, boundary
+from reward_kit.models import Message, Sample
 
-Durability = Literal["export", "restart", "stateless"]
-"""`export`: its whole state can be written down and read again. `restart`: it can only begin anew, so its actions must
-be done again. `stateless`: nothing that is done to it lasts."""
+__all__ = ["ForkableResource"]
 
 
-class ForkableResource(ABC):
+class ForkableResource(World, ABC):
     """Something that an agent acts on, such as a database, with its actions. A fork shares nothing with its
     original."""
 
     durability: ClassVar[Durability] = "restart"
-    """What can be done with its state; see `Durability`."""
+    """How it is had again after a crash. One that can only begin anew says `restart`, one whose actions can be done
+    again `replay`. Whoever writes `snapshot` may say that, too."""
 
-    speaks_first: ClassVar[bool] = False
-    """Whether `begin_episode` shows the model something, so that nobody else need say anything."""
     reading: ClassVar[frozenset[str]] = frozenset()
     """Actions that change nothing."""
+
+    sample: Sample
+    """Which sample's episode it is the world of."""
+    _registry: ToolRegistry | None = None
+    _offers_actions = True
 
     @abstractmethod
     async def setup(self, config: dict[str, Any]) -> None:
@@ -49,7 +53,7 @@ class ForkableResource(ABC):
 
     @abstractmethod
     async def restore(self, state_data: Any) -> None:
-        """Go back to a state that `checkpoint` gave."""
+        """Go back to a state that `checkpoint` gave, or that is in the bytes of a `snapshot`."""
 
     @abstractmethod
     async def step(self, action_name: str, action_params: dict[str, Any]) -> Any:
@@ -71,23 +75,50 @@ class ForkableResource(ABC):
         """What a model or a reward is shown of the state: JSON, and equal for equal states."""
         return await self.get_observation()
 
-    async def begin_episode(self, data: Mapping[str, Any]) -> str | None:
-        """Called once before the first action, with the columns of the sample; what a model is shown, if anything."""
-        return None
-
     async def is_over(self) -> bool:
         """Whether nothing more can be done."""
         return False
 
-    async def export(self) -> bytes:
-        """The whole state as bytes, which another process can `load`. Only where `durability` is `export`."""
-        raise NotImplementedError(
-            f"{type(self).__name__} cannot export its state: its durability is {self.durability!r}"
-        )
+    # ── as a world ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def load(self, state: bytes) -> None:
-        """Take over a state that `export` wrote. Only where `durability` is `export`."""
-        raise NotImplementedError(f"{type(self).__name__} cannot load a state: its durability is {self.durability!r}")
+    @property
+    def resource(self) -> Self:
+        """Itself, as rewards find it in whatever world they are given."""
+        return self
+
+    async def begin(self, sample: Sample, registry: ToolRegistry | None = None, *, actions: bool = True) -> Self:
+        """Be the world of an episode, with the tools of a registry beside the actions, or instead of them.
+
+        A resource that cannot tell its tools is closed.
+        """
+        self.sample, self._registry, self._offers_actions = sample, registry, actions
+        try:
+            with boundary(EnvironmentFailure, f"The tools of {type(self).__name__}"):
+                await self._find_tools()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def answer(self, message: Message) -> Answer:
+        """What the calls came to. The episode is over when there are none, or when the resource says so."""
+        replies = await self.use_tools(message)
+        over = await self.is_over()
+        await self._find_tools()
+        return Answer(replies, done=over or not message.tool_calls)
+
+    async def facts(self) -> dict[str, Any]:
+        """The state of the resource in the end."""
+        return {"state": await self.describe()}
+
+    async def _find_tools(self) -> None:
+        """Ask again what can be done: that may depend on the state."""
+        from reward_kit.agent.resource_tools import registry_tools, resource_tools
+
+        own = await resource_tools(self) if self._offers_actions else []
+        more = [] if self._registry is None else registry_tools(self._registry, self)
+        names = {tool.name for tool in more}
+        self._tools = [*(tool for tool in own if tool.name not in names), *more]
 
     async def __aenter__(self) -> Self:
         """The resource itself."""

@@ -13,12 +13,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reward_kit.agent.environment import Answer
+from reward_kit.agent.environment import Answer, World, WorldAround
 from reward_kit.agent.resource_abc import ForkableResource
-from reward_kit.agent.resource_environment import ResourceEnvironment, ResourceWorld, resource_class, world_of
+from reward_kit.agent.resource_environment import ResourceEnvironment, resource_class
 from reward_kit.agent.resource_server import ResourceServer
 from reward_kit.agent.result_transform import read_transform
-from reward_kit.agent.tool_registry import ToolRegistry
 from reward_kit.models import EvaluationCriteriaModel, Message, Sample, TaskDefinitionModel
 
 __all__ = ["MAX_STEPS_PER_USER_TURN", "TaskEnvironment", "TaskWorld", "opening_messages", "user_turns"]
@@ -48,7 +47,7 @@ def opening_messages(task: TaskDefinitionModel) -> list[Message]:
     said = [Message.model_validate(message) for message in task.messages or []]
     system = [message for message in said if message.role == "system"]
     turns = user_turns(task)
-    if not system and not turns and resource_class(task.resource_type).speaks_first:
+    if not system and not turns and resource_class(task.resource_type).start is not World.start:
         return [Message(role="system", content=task.goal_description or task.description or _GOAL)]
     return [*system, *(turns[0] if turns else [])]
 
@@ -80,13 +79,11 @@ class TaskEnvironment(ResourceEnvironment):
         self._server = None if served is None else ResourceServer(served, cwd)
         self._starting = asyncio.Lock()
 
-    async def open(self, sample: Sample) -> ResourceWorld:
-        """A world with a fork of the task's resource."""
+    async def open(self, sample: Sample) -> TaskWorld:
+        """A world around a fork of the task's resource."""
         await self._serve()
-        forked = await self.fork()
-        later = user_turns(self.task)[1:]
-        criteria = self.task.evaluation_criteria
-        return await world_of(TaskWorld, forked, self._registry, sample=sample, later=later, criteria=criteria)
+        resource = await (await self.fork()).begin(sample, self._registry)
+        return TaskWorld(resource, user_turns(self.task)[1:], self.task.evaluation_criteria)
 
     async def close(self) -> None:
         """Close the resource and end the server."""
@@ -103,22 +100,16 @@ class TaskEnvironment(ResourceEnvironment):
                 self._config["base_url"] = self._server.url
 
 
-class TaskWorld(ResourceWorld):
-    """One episode of a task."""
+class TaskWorld(WorldAround):
+    """One episode of a task: the user's turns, around a resource."""
 
     def __init__(
-        self,
-        resource: ForkableResource,
-        registry: ToolRegistry | None,
-        *,
-        actions: bool,
-        sample: Sample,
-        later: Sequence[list[Message]] = (),
-        criteria: EvaluationCriteriaModel | None = None,
+        self, resource: ForkableResource, later: Sequence[list[Message]], criteria: EvaluationCriteriaModel | None
     ) -> None:
         """`later` are the user's turns after the first; `criteria` say what is asked of the resource in the end."""
-        super().__init__(resource, registry, actions=actions, sample=sample)
-        self._later = list(later)
+        super().__init__(resource)
+        self.resource = resource
+        self._later = later
         self._criteria = criteria
         self._said = 0
         self._steps = 0
@@ -126,20 +117,18 @@ class TaskWorld(ResourceWorld):
 
     async def answer(self, message: Message) -> Answer:
         """What the calls came to, and what the user says next, where it is his turn."""
-        replies = await self.use_tools(message)
+        answer = await self.resource.answer(message)
         self._note_calls(message)
         self._steps += 1
-        over = await self.resource.is_over()
-        await self.refresh_tools()
-        if over or (message.tool_calls and self._steps < MAX_STEPS_PER_USER_TURN):
-            return Answer(replies, done=over)
-        if self._said >= len(self._later):
-            return Answer(replies, done=True)
+        if message.tool_calls and (answer.done or self._steps < MAX_STEPS_PER_USER_TURN):
+            return answer
+        if self._said >= len(self._later) or await self.resource.is_over():
+            return Answer(answer.messages, done=True)
         said = self._later[self._said]
         self._said += 1
         self._steps = 0
         self._done.append([])
-        return Answer([*replies, *said])
+        return Answer([*answer.messages, *said])
 
     async def facts(self) -> dict[str, Any]:
         """The final state, the calls that went well by the user's turns, and whether the final query says so."""
@@ -155,7 +144,8 @@ class TaskWorld(ResourceWorld):
     async def snapshot(self) -> bytes:
         """The state of the resource, and how far the user is."""
         head = json.dumps({"said": self._said, "steps": self._steps, "done": self._done}).encode()
-        return len(head).to_bytes(8, "big") + head + await super().snapshot()
+        state: bytes = await super().snapshot()
+        return len(head).to_bytes(8, "big") + head + state
 
     async def restore(self, state: bytes) -> None:
         """Take over what `snapshot` wrote."""

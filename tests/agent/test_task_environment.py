@@ -171,7 +171,7 @@ async def test_a_tasks_server_is_started_and_ended_with_its_worlds(tmp_path: Pat
     environment = TaskEnvironment(served(tmp_path, "echo starting; {python} {file} {{port}} & wait"))
     sample = Sample(id="s", messages=[], columns={"seed": 7})
     world: Any = await environment.open(sample)
-    assert [message.text for message in await world.start()] == ["seed 7"]
+    assert await world.start() == "seed 7"
     answer = await said(world, calling(("step", {"action": "stop"})))
     assert answer.done
     process = json.loads(answer.messages[0].text)["observation"]["pid"]

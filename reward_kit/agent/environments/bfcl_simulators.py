@@ -24,10 +24,28 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-from reward_kit.agent.resources.bfcl_sim_api_resource import HOMES
+__all__ = [
+    "MODULES",
+    "MOST_STEPS",
+    "BfclVerdict",
+    "Checked",
+    "Simulators",
+    "UndecodableError",
+    "check",
+    "decoded",
+    "needs_bfcl",
+    "public_state",
+    "simulator",
+]
 
-__all__ = ["MOST_STEPS", "BfclVerdict", "Checked", "Simulators", "UndecodableError", "check", "decoded", "needs_bfcl"]
-
+MODULES = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code."
+"""Where the package has the simulated APIs."""
+_APIS = (
+    "GorillaFileSystem", "MathAPI", "MessageAPI", "TicketAPI", "TradingBot", "TravelAPI", "TwitterAPI",
+    "VehicleControlAPI",
+)  # fmt: skip
+"""Those that a task may name, which hold all they know in memory. The package has others that search the web and write
+files."""
 MOST_STEPS = 20
 """After one more step with calls in one turn, the model is stopped and the episode ends."""
 
@@ -110,15 +128,12 @@ class Simulators:
         self._named: dict[str, Any] = {}
         self._owners: dict[str, str] = {}
         for class_name in classes:
-            kind = _simulator(class_name)
-            instance = kind.make()
-            if kind.has_state:
-                instance._load_scenario(copy.deepcopy(config.get(class_name, {})), long_context=long_context)
+            instance = simulator(class_name, config.get(class_name, {}), long_context=long_context)
             if long_context:  # some then hold pieces of their module's own tables, which a call may change
                 instance = copy.deepcopy(instance)
             instance_name = re.sub(r"\W", "_", f"{name}_{class_name}_instance")
             self.instances[class_name] = self._named[instance_name] = instance
-            self._owners.update(dict.fromkeys(kind.methods, instance_name))
+            self._owners.update(dict.fromkeys(_kind(class_name).methods, instance_name))
 
     def run(self, call: str) -> str:
         """The text that BFCL shows the model for one call, be it a result or an error."""
@@ -143,8 +158,8 @@ class Simulators:
         return None
 
     def state(self) -> dict[str, dict[str, Any]]:
-        """The public attributes of each object, as JSON; what JSON does not know is described as text."""
-        return {name: _public_state(instance) for name, instance in self.instances.items()}
+        """The public attributes of each object as plain data."""
+        return {name: public_state(instance) for name, instance in self.instances.items()}
 
     def _addressed(self, match: re.Match[str]) -> str:
         name = match[1]
@@ -241,10 +256,37 @@ def _as_text(value: Any) -> str:
     return str(value)
 
 
-def _public_state(instance: Any) -> dict[str, Any]:
-    public = {name: value for name, value in vars(instance).items() if not name.startswith("_")}
-    state: dict[str, Any] = json.loads(json.dumps(public, default=str, skipkeys=True))
-    return state
+def public_state(instance: Any) -> dict[str, Any]:
+    """The public attributes of a simulated API as plain data, the same for equal states."""
+    return {name: _plain(value) for name, value in sorted(vars(instance).items()) if not name.startswith("_")}
+
+
+def _plain(value: Any) -> Any:
+    """A value of a simulator as plain data; a file or a directory of its own as its type, name and contents."""
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(inner) for inner in value), key=repr)
+    if type(value).__module__.startswith(MODULES):
+        fields = {name: inner for name, inner in sorted(vars(value).items()) if name not in ("parent", "_parent")}
+        return {
+            "type": type(value).__name__.lower(),
+            **{name.lstrip("_"): _plain(inner) for name, inner in fields.items()},
+        }
+    return type(value).__name__
+
+
+def simulator(class_name: str, state: Mapping[str, Any], *, long_context: bool = False) -> Any:
+    """A simulated API, in the state that a task gives."""
+    kind = _kind(class_name)
+    instance = kind.make()
+    if kind.has_state:
+        instance._load_scenario(copy.deepcopy(state), long_context=long_context)
+    return instance
 
 
 class _Kind(NamedTuple):
@@ -257,9 +299,9 @@ class _Kind(NamedTuple):
 
 
 @cache
-def _simulator(class_name: str) -> _Kind:
-    if class_name not in HOMES:
-        raise ValueError(f"There is no simulated API {class_name!r}. A task may name: {', '.join(HOMES)}.")
+def _kind(class_name: str) -> _Kind:
+    if class_name not in _APIS:
+        raise ValueError(f"There is no simulated API {class_name!r}. A task may name: {', '.join(_APIS)}.")
     with needs_bfcl():
         from bfcl_eval.constants.executable_backend_config import CLASS_FILE_PATH_MAPPING, STATELESS_CLASSES
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 import copy
 import inspect
 import json
-import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
 from types import UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
-from reward_kit.agent.resource_abc import Durability, ForkableResource
+from reward_kit.agent.environment import Durability
+from reward_kit.agent.environments.bfcl_simulators import MODULES, needs_bfcl, public_state, simulator
+from reward_kit.agent.resource_abc import ForkableResource
 from reward_kit.agent.resources import plain_pickle
 
-__all__ = ["HOMES", "BFCLSimAPIResource"]
+__all__ = ["BFCLSimAPIResource"]
 
 
 def __getattr__(name: str) -> bool:
@@ -31,20 +29,6 @@ def __getattr__(name: str) -> bool:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-_SIMULATORS = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code."
-HOMES = {
-    "GorillaFileSystem": "gorilla_file_system",
-    "MathAPI": "math_api",
-    "MessageAPI": "message_api",
-    "TicketAPI": "ticket_api",
-    "TradingBot": "trading_bot",
-    "TravelAPI": "travel_booking",
-    "TwitterAPI": "posting_api",
-    "VehicleControlAPI": "vehicle_control",
-}
-"""The simulators that a task may name, which hold all they know in memory. The package has others that search the web
-and write files."""
-_STATELESS = ("MathAPI",)
 _TYPES = {
     str: "string",
     int: "integer",
@@ -56,17 +40,11 @@ _TYPES = {
 }
 
 
-class _Simulators:
+class _OfSimulators:
     """The classes that a checkpoint may hold: those of the simulators, and the generators of chance they use."""
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and (name.startswith(_SIMULATORS) or name == "random:Random")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
+        return isinstance(name, str) and (name.startswith(MODULES) or name == "random:Random")
 
 
 class BFCLSimAPIResource(ForkableResource):
@@ -75,7 +53,7 @@ class BFCLSimAPIResource(ForkableResource):
     Actions: the public methods of the APIs. An action that fails returns `{"error": …}`, as the simulators do.
     """
 
-    durability: ClassVar[Durability] = "export"
+    durability: ClassVar[Durability] = "replay"
 
     def __init__(self, env_instances: dict[str, Any] | None = None) -> None:
         """Have these simulators, by the names of their classes; or none, until `setup`."""
@@ -86,7 +64,7 @@ class BFCLSimAPIResource(ForkableResource):
         states = config.get("initial_config") or {}
         for name in config.get("involved_classes") or []:
             if name not in self._instances:
-                self._instances[name] = _made(name, states.get(name, {}))
+                self._instances[name] = simulator(name, states.get(name, {}))
 
     async def fork(self) -> BFCLSimAPIResource:
         """A resource with simulators of its own in the same state."""
@@ -94,22 +72,19 @@ class BFCLSimAPIResource(ForkableResource):
 
     async def checkpoint(self) -> dict[str, Any]:
         """The simulators, written down, beside what can be compared of their state."""
-        return {"type": "bfcl_simulators", "objects": await self.export(), "state": self.get_comparable_state()}
+        return {"type": "bfcl_simulators", "objects": await self.snapshot(), "state": self.get_comparable_state()}
 
-    async def restore(self, state_data: dict[str, Any]) -> None:
-        """Put the simulators of a checkpoint in the place of the present ones."""
-        if state_data.get("type") != "bfcl_simulators" or not isinstance(state_data.get("objects"), bytes):
-            raise ValueError("a checkpoint of BFCLSimAPIResource is {'type': 'bfcl_simulators', 'objects': …}")
-        await self.load(state_data["objects"])
-
-    async def export(self) -> bytes:
+    async def snapshot(self) -> bytes:
         """The simulators as a pickle."""
-        return pickle.dumps(self._instances, protocol=pickle.HIGHEST_PROTOCOL)
+        return plain_pickle.dumps(self._instances)
 
-    async def load(self, state: bytes) -> None:
-        """Take over simulators that `export` wrote. Nothing else that the bytes name is made."""
-        with _bfcl_installed():
-            instances = plain_pickle.loads(state, _Simulators())
+    async def restore(self, state_data: dict[str, Any] | bytes) -> None:
+        """Take over the simulators of a checkpoint or a snapshot. Nothing else that the bytes name is made."""
+        state = state_data if isinstance(state_data, bytes) else state_data.get("objects")
+        if not isinstance(state, bytes):
+            raise ValueError("a checkpoint of BFCLSimAPIResource is {'type': 'bfcl_simulators', 'objects': …}")
+        with needs_bfcl():
+            instances = plain_pickle.loads(state, _OfSimulators())
         if not isinstance(instances, dict):
             raise ValueError("the state holds no simulators")
         self._instances = instances
@@ -146,7 +121,7 @@ class BFCLSimAPIResource(ForkableResource):
 
     def get_comparable_state(self) -> dict[str, Any]:
         """The public attributes of each simulator as plain data, the same for equal states."""
-        return {name: _public(instance) for name, instance in self._instances.items()}
+        return {name: public_state(instance) for name, instance in self._instances.items()}
 
     def _methods(self) -> dict[str, Any]:
         """The public methods by name; where two simulators have one of a name, the first counts."""
@@ -156,50 +131,6 @@ class BFCLSimAPIResource(ForkableResource):
                 if not name.startswith("_"):
                     found.setdefault(name, method)
         return found
-
-
-@contextmanager
-def _bfcl_installed() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise ImportError(
-            f"BFCLSimAPIResource needs bfcl-eval ({error}). Install it with: "
-            "pip install --no-deps bfcl-eval==2026.3.23 mpmath"
-        ) from error
-
-
-def _made(name: str, state: dict[str, Any]) -> Any:
-    if name not in HOMES:
-        raise ValueError(f"there is no simulator {name!r}; there are {', '.join(HOMES)}")
-    with _bfcl_installed():
-        instance = vars(import_module(_SIMULATORS + HOMES[name]))[name]()
-    if name not in _STATELESS:
-        instance._load_scenario(copy.deepcopy(state))
-    return instance
-
-
-def _public(instance: Any) -> Any:
-    return {name: _plain(value) for name, value in sorted(vars(instance).items()) if not name.startswith("_")}
-
-
-def _plain(value: Any) -> Any:
-    """A value of a simulator as plain data; a file or a directory of its own as its type, name and contents."""
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted((_plain(inner) for inner in value), key=repr)
-    if type(value).__module__.startswith(_SIMULATORS):
-        fields = {name: inner for name, inner in sorted(vars(value).items()) if name not in ("parent", "_parent")}
-        return {
-            "type": type(value).__name__.lower(),
-            **{name.lstrip("_"): _plain(inner) for name, inner in fields.items()},
-        }
-    return type(value).__name__
 
 
 def _spec(name: str, method: Any) -> dict[str, Any]:

@@ -13,7 +13,8 @@ import uuid
 from pathlib import Path
 from typing import Any, ClassVar
 
-from reward_kit.agent.resource_abc import Durability, ForkableResource
+from reward_kit.agent.environment import Durability
+from reward_kit.agent.resource_abc import ForkableResource
 from reward_kit.agent.resources.tool_spec import tool_spec, unknown_action
 from reward_kit.sandbox.containers.kept import KeptContainers
 
@@ -101,7 +102,7 @@ class DockerResource(ForkableResource):
         self._checkpoints.append(image)
         return {"type": "docker_image_id", "image_id": image.key}
 
-    async def restore(self, state_data: dict[str, Any]) -> None:
+    async def restore(self, state_data: Any) -> None:
         """Put a container of a checkpoint's image in the place of the present one."""
         image = state_data.get("image_id")
         if state_data.get("type") != "docker_image_id" or not image:

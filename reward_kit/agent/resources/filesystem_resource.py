@@ -16,11 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from reward_kit.agent.environment import Durability
 from reward_kit.agent.file_texts import file_text
-from reward_kit.agent.resource_abc import Durability, ForkableResource
+from reward_kit.agent.resource_abc import ForkableResource
 from reward_kit.agent.resources.directory import Seen, read_directory, update_directory, write_directory
 from reward_kit.agent.resources.file_tree import File, FileTree, Link
-from reward_kit.agent.resources.tool_spec import tool_spec, unknown_action
+from reward_kit.agent.resources.tool_spec import checkpoint_path, tool_spec, unknown_action
 
 __all__ = ["FileSystemResource"]
 
@@ -28,6 +29,7 @@ _T = TypeVar("_T")
 _MOST_MB = 256
 _SHOWN = 4096
 _DEFAULT_NAME = "files"
+_CHECKPOINT = {"type": "filesystem_tar_gz"}
 
 
 class FileSystemResource(ForkableResource):
@@ -38,7 +40,7 @@ class FileSystemResource(ForkableResource):
     out of the directory is a ValueError.
     """
 
-    durability: ClassVar[Durability] = "export"
+    durability: ClassVar[Durability] = "replay"
     reading: ClassVar[frozenset[str]] = frozenset({"read_file", "list_dir"})
 
     def __init__(self) -> None:
@@ -76,28 +78,20 @@ class FileSystemResource(ForkableResource):
             tree = await self._current()
             path = self._private() / f"{uuid.uuid4().hex}.tar.gz"
             await asyncio.to_thread(lambda: path.write_bytes(tree.to_archive()))
-            return {"type": "filesystem_tar_gz", "checkpoint_path": str(path)}
+            return {**_CHECKPOINT, "checkpoint_path": str(path)}
 
-    async def restore(self, state_data: dict[str, Any]) -> None:
-        """Go back to a checkpoint. The archive is read with suspicion; see `FileTree.from_archive`."""
-        path = state_data.get("checkpoint_path")
-        if state_data.get("type") != "filesystem_tar_gz" or not path:
-            raise ValueError(
-                "a checkpoint of FileSystemResource is {'type': 'filesystem_tar_gz', 'checkpoint_path': …}"
-            )
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"there is no checkpoint {path!r}; it is removed when its resource is closed")
-        await self.load(await asyncio.to_thread(Path(path).read_bytes))
-
-    async def export(self) -> bytes:
+    async def snapshot(self) -> bytes:
         """The files as a .tar.gz."""
         async with self._lock:
             tree = await self._current()
             return await asyncio.to_thread(tree.to_archive)
 
-    async def load(self, state: bytes) -> None:
-        """Take over files that `export` wrote."""
-        tree = await asyncio.to_thread(FileTree.from_archive, state, self._most_bytes)
+    async def restore(self, state_data: dict[str, Any] | bytes) -> None:
+        """Go back to a checkpoint or a snapshot. The archive is read with suspicion; see `FileTree.from_archive`."""
+        if not isinstance(state_data, bytes):
+            path = Path(checkpoint_path(state_data, _CHECKPOINT))
+            state_data = await asyncio.to_thread(path.read_bytes)
+        tree = await asyncio.to_thread(FileTree.from_archive, state_data, self._most_bytes)
         async with self._lock:
             if self._tree is None:
                 self._tree = FileTree(self._most_bytes)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ValidationError
 
-from reward_kit.agent.resource_abc import Durability, ForkableResource
+from reward_kit.agent.environment import Durability
+from reward_kit.agent.resource_abc import ForkableResource
 from reward_kit.agent.resources.http_rollout_protocol import (
     EndEpisodeRequest,
     HttpRolloutConfig,
@@ -46,7 +46,6 @@ class HttpRolloutResource(ForkableResource):
     """
 
     durability: ClassVar[Durability] = "restart"
-    speaks_first: ClassVar[bool] = True
 
     def __init__(self) -> None:
         """No server yet; `setup` names one."""
@@ -147,9 +146,9 @@ class HttpRolloutResource(ForkableResource):
             return {"message": "No observation available. Start an episode first."}
         return self.current_observation
 
-    async def begin_episode(self, data: Mapping[str, Any]) -> str | None:
+    async def start(self) -> str:
         """Begin an episode with what the sample says, such as a seed; the prompt and the first observation."""
-        await self.initialize(**data)
+        await self.initialize(**self.sample.columns)
         return await self.get_initial_state_description()
 
     async def is_over(self) -> bool:
@@ -165,7 +164,7 @@ class HttpRolloutResource(ForkableResource):
             "steps": self._steps,
         }
 
-    async def restore(self, state_data: dict[str, Any]) -> None:
+    async def restore(self, state_data: Any) -> None:
         """Nothing, where the episode is still as it was; else it is refused, because the server cannot go back."""
         if state_data.get("episode_id") != self.episode_id or state_data.get("steps") != self._steps:
             raise NotImplementedError(

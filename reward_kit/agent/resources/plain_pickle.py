@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Collection
+from collections.abc import Container
 from typing import Any
 
 __all__ = ["dumps", "loads"]
@@ -28,7 +28,7 @@ _PLAIN = {
 class _Reader(pickle.Unpickler):
     """Reads values of plain types and of the `allowed` classes, which are named as `module:Class`."""
 
-    def __init__(self, file: io.BytesIO, allowed: Collection[str]) -> None:
+    def __init__(self, file: io.BytesIO, allowed: Container[str]) -> None:
         super().__init__(file)
         self._allowed = allowed
 
@@ -47,7 +47,7 @@ def dumps(value: Any) -> bytes:
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
-def loads(data: bytes, allowed: Collection[str] = ()) -> Any:
+def loads(data: bytes, allowed: Container[str] = ()) -> Any:
     """The value of a pickle that may come from anywhere; a ValueError where it is damaged, or names anything else."""
     try:
         return _Reader(io.BytesIO(data), allowed).load()

@@ -11,7 +11,8 @@ import copy
 import pickle
 from typing import Any, ClassVar, cast
 
-from reward_kit.agent.resource_abc import Durability, ForkableResource
+from reward_kit.agent.environment import Durability
+from reward_kit.agent.resource_abc import ForkableResource
 from reward_kit.agent.resources import plain_pickle
 from reward_kit.agent.resources.tool_spec import tool_spec, unknown_action
 
@@ -24,7 +25,7 @@ class PythonStateResource(ForkableResource):
     Actions: `update_state` with the keys to set, or with all of them under `updates`; `get_value` with `key`.
     """
 
-    durability: ClassVar[Durability] = "export"
+    durability: ClassVar[Durability] = "replay"
     reading: ClassVar[frozenset[str]] = frozenset({"get_value"})
 
     def __init__(self) -> None:
@@ -62,13 +63,9 @@ class PythonStateResource(ForkableResource):
             raise ValueError(f"a checkpoint holds a dict, not {type(state).__name__}")
         self._live, self._frozen = state, None
 
-    async def export(self) -> bytes:
+    async def snapshot(self) -> bytes:
         """The same as `checkpoint`."""
         return self._pickled()
-
-    async def load(self, state: bytes) -> None:
-        """The same as `restore`."""
-        await self.restore(state)
 
     async def step(self, action_name: str, action_params: dict[str, Any]) -> Any:
         """Do `update_state`, which returns a copy of the state, or `get_value`."""

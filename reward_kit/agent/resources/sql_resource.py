@@ -14,12 +14,14 @@ import tempfile
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from reward_kit.agent.resource_abc import Durability, ForkableResource
+from reward_kit.agent.environment import Durability
+from reward_kit.agent.resource_abc import ForkableResource
 from reward_kit.agent.resources.sql_connection import Database, SqlLimits
-from reward_kit.agent.resources.tool_spec import tool_spec, unknown_action
+from reward_kit.agent.resources.tool_spec import checkpoint_path, tool_spec, unknown_action
 from reward_kit.utils.per_process import PerProcess
 
 __all__ = ["SQLResource"]
@@ -29,6 +31,7 @@ _THREADS = 32
 _COPIED_AT_ONCE = 32 << 20
 """Up to so many bytes a copy takes a few milliseconds, and a thread for it would cost more than it helps."""
 _MODES = (None, "one", "all", "val")
+_CHECKPOINT = {"db_type": "sqlite"}
 
 
 _threads = PerProcess(
@@ -46,7 +49,7 @@ class SQLResource(ForkableResource):
     (`one`, `all`, `val`).
     """
 
-    durability: ClassVar[Durability] = "export"
+    durability: ClassVar[Durability] = "replay"
 
     def __init__(self) -> None:
         """No database yet; `setup` makes one."""
@@ -92,30 +95,23 @@ class SQLResource(ForkableResource):
                 self._files = Path(tempfile.mkdtemp(prefix="reward-kit-sql-"))
             path = str(self._files / f"{uuid.uuid4().hex}.sqlite")
             await self._in_thread(lambda: self._opened().write_to(path))
-            return {"db_type": "sqlite", "checkpoint_path": path}
+            return {**_CHECKPOINT, "checkpoint_path": path}
 
-    async def restore(self, state_data: dict[str, Any]) -> None:
-        """Go back to a checkpoint."""
-        path = state_data.get("checkpoint_path")
-        if state_data.get("db_type") != "sqlite" or not path:
-            raise ValueError("a checkpoint of SQLResource is {'db_type': 'sqlite', 'checkpoint_path': …}")
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"there is no checkpoint {path!r}; it is removed when its resource is closed")
+    async def restore(self, state_data: dict[str, Any] | bytes) -> None:
+        """Go back to a checkpoint, or take over a database that `snapshot` wrote."""
+        if isinstance(state_data, bytes):
+            read = partial(Database.from_foreign_image, state_data)
+        else:
+            read = partial(Database.from_file, checkpoint_path(state_data, _CHECKPOINT))
         async with self._lock:
-            read = lambda: Database.from_file(path, self._limits, foreign_keys=self._foreign_keys)  # noqa: E731
-            self._replace(await self._in_thread(read))
+            made = partial(read, self._limits, foreign_keys=self._foreign_keys)
+            self._replace(await self._in_thread(made))
 
-    async def export(self) -> bytes:
+    async def snapshot(self) -> bytes:
         """What is committed, as the bytes of a database file."""
         async with self._lock:
             image = self._known_image()
             return await self._in_thread(self._opened().image) if image is None else image
-
-    async def load(self, state: bytes) -> None:
-        """Take over a database that `export` wrote."""
-        async with self._lock:
-            read = lambda: Database.from_foreign_image(state, self._limits, foreign_keys=self._foreign_keys)  # noqa: E731
-            self._replace(await self._in_thread(read))
 
     async def step(self, action_name: str, action_params: dict[str, Any]) -> Any:
         """Do `execute_sql`: rows as dicts, a value, or how many rows were changed."""

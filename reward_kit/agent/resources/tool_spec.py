@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tools of a resource as models are told of them."""
+"""What the resources have in common: how models are told of actions, and checkpoints that are files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-__all__ = ["tool_spec", "unknown_action"]
+__all__ = ["checkpoint_path", "tool_spec", "unknown_action"]
 
 
 def tool_spec(
@@ -21,3 +22,13 @@ def tool_spec(
 def unknown_action(resource: object, name: str, known: Sequence[str]) -> NotImplementedError:
     """The error for an action that a resource does not have."""
     return NotImplementedError(f"{type(resource).__name__} has no action {name!r}; it has {', '.join(sorted(known))}.")
+
+
+def checkpoint_path(checkpoint: Mapping[str, Any], kind: Mapping[str, str]) -> str:
+    """The file of a checkpoint of that kind, as long as it is there."""
+    path = checkpoint.get("checkpoint_path")
+    if not path or not kind.items() <= checkpoint.items():
+        raise ValueError(f"this checkpoint is of another kind: it should be {dict(kind)} with 'checkpoint_path'")
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no checkpoint {path!r}; it is removed when its resource is closed")
+    return str(path)

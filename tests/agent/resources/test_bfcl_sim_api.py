@@ -52,7 +52,7 @@ async def test_a_restored_world_has_objects_and_goes_on(classes: list[str]) -> N
         assert await one.step("touch", {"file_name": "b"}) is None
         assert await one.step("ls", {}) == {"current_directory_content": ["b"]}
     again = BFCLSimAPIResource()
-    await again.load(await one.export())
+    await again.restore(await one.snapshot())
     assert again.get_comparable_state() == one.get_comparable_state()
 
 
@@ -84,6 +84,6 @@ class Evil:
 async def test_a_hostile_state_is_refused() -> None:
     one = await made()
     with pytest.raises(ValueError, match="system"):
-        await one.load(pickle.dumps({"x": Evil()}))
+        await one.restore(pickle.dumps({"x": Evil()}))
     with pytest.raises(ValueError, match="'Elevator'"):
         await made("Elevator")

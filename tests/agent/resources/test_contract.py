@@ -142,12 +142,12 @@ async def test_restoring_a_checkpoint_undoes_what_came_after(kind: Kind) -> None
 async def test_an_exported_state_is_loaded_by_a_resource_of_another_process(kind: Kind) -> None:
     async with await made(kind) as resource:
         await resource.step(*kind.change)
-        state, expected = await resource.export(), await kind.look(resource)
+        state, expected = await resource.snapshot(), await kind.look(resource)
     assert isinstance(state, bytes)
     async with await made(kind) as other:
-        await other.load(state)
+        await other.restore(state)
         assert await kind.look(other) == expected
-        assert await other.export() == state
+        assert await other.snapshot() == state
 
 
 @pytest.mark.parametrize("state", [b"", b"nonsense", b"\x80\x04K\x01."], ids=["empty", "nonsense", "another value"])
@@ -155,10 +155,10 @@ async def test_bytes_that_are_no_state_are_refused(kind: Kind, state: bytes) -> 
     async with await made(kind) as resource:
         before = await kind.look(resource)
         if kind.make is SQLResource and not state:
-            await resource.load(state)  # an empty file is an empty database
+            await resource.restore(state)  # an empty file is an empty database
             return
         with pytest.raises(ValueError):
-            await resource.load(state)
+            await resource.restore(state)
         assert await kind.look(resource) == before
 
 

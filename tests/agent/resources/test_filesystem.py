@@ -92,10 +92,10 @@ async def test_a_binary_file_is_said_with_its_size(files: FileSystemResource, co
 )
 @pytest.mark.parametrize("action", ["read_file", "write_file", "delete_file", "list_dir", "create_dir", "delete_dir"])
 async def test_no_path_leads_out(files: FileSystemResource, action: str, path: str) -> None:
-    before = await files.export()
+    before = await files.snapshot()
     with pytest.raises(ValueError):
         await files.step(action, {"path": path, "content": "x"})
-    assert await files.export() == before
+    assert await files.snapshot() == before
 
 
 @pytest.mark.parametrize("how", ["absolute", "relative", "directory", "by two links"])
@@ -116,7 +116,7 @@ async def test_links_in_the_real_directory_that_lead_out_are_refused(how: str, o
             for path in ("link", "link/secret.txt"):
                 with pytest.raises(ValueError):
                     await files.step(action, {"path": path, "content": "overwritten"})
-        for copying in (files.fork, files.checkpoint, files.export):
+        for copying in (files.fork, files.checkpoint, files.snapshot):
             with pytest.raises(ValueError, match="outside"):
                 await copying()
     assert (outside / "secret.txt").read_text() == "secret"
@@ -190,14 +190,14 @@ def _no_reading(opening: Callable[..., int]) -> Callable[..., int]:
 async def test_restoring_brings_the_real_directory_back(outside: Path) -> None:
     async with await made() as files:
         place = await files.directory()
-        checkpoint, before = await files.checkpoint(), await files.export()
+        checkpoint, before = await files.checkpoint(), await files.snapshot()
         (place / "a.txt").unlink()
         (place / "a.txt").mkdir()
         (place / "a.txt" / "x").write_text("x")
         (place / "sub" / "b.txt").write_text("changed")
         (place / "new").symlink_to("sub")
         await files.restore(checkpoint)
-        assert await files.export() == before
+        assert await files.snapshot() == before
         assert (place / "a.txt").read_text() == "one"
 
 
@@ -244,10 +244,10 @@ async def test_a_hostile_archive_is_refused_and_changes_nothing(hostile: str, tm
     path = tmp_path / "checkpoint.tar.gz"
     path.write_bytes(HOSTILE[hostile]())
     async with await made(max_mb=2) as files:
-        before = await files.export()
+        before = await files.snapshot()
         with pytest.raises(ValueError):
             await files.restore({"type": "filesystem_tar_gz", "checkpoint_path": str(path)})
-        assert await files.export() == before
+        assert await files.snapshot() == before
     with pytest.raises(ValueError, match="filesystem_tar_gz"):
         await files.restore({"checkpoint_path": str(path)})
 

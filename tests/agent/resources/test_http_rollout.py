@@ -13,6 +13,7 @@ from aiohttp import web
 from reward_kit.agent.resources import HttpRolloutResource
 from reward_kit.errors import EnvironmentFailure
 from reward_kit.http.retry import Timing
+from reward_kit.models import Sample
 
 
 class Server:
@@ -78,7 +79,8 @@ async def made(server: Server, **config: Any) -> HttpRolloutResource:
 async def test_an_episode_begins_acts_and_ends_on_the_server(server: Server) -> None:
     resource = await made(server, start_params={"seed": 1}, prompt="Count.")
     assert await resource.is_healthy()
-    assert await resource.begin_episode({}) == 'Count.\n\n{"at": 1}'
+    await resource.begin(Sample(id="s", messages=[]))
+    assert await resource.start() == 'Count.\n\n{"at": 1}'
     assert await resource.step("step", {"action": "up"}) == {"observation": {"at": 2}, "is_done": False}
     assert not await resource.is_over()
     assert (await resource.step("step", {"action": "up"}))["is_done"]
@@ -102,7 +104,8 @@ async def test_a_fork_is_a_new_episode_or_refused(server: Server) -> None:
     base = await made(server, start_params={"seed": 0})
     one, other = await base.fork(), await base.fork()
     await one.step("step", {"action": 1})
-    assert await other.begin_episode({"seed": 2}) == '{"at": 2}'
+    await other.begin(Sample(id="s", messages=[], columns={"seed": 2}))
+    assert await other.start() == '{"at": 2}'
     assert one.episode_id != other.episode_id
     assert await one.get_observation() == {"at": 1}
     with pytest.raises(NotImplementedError, match="cannot be forked"):

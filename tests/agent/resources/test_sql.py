@@ -33,7 +33,7 @@ async def count(resource: Any) -> Any:
 async def dump(resource: Any) -> list[str]:
     """All that is in a database, as statements."""
     connection = sqlite3.connect(":memory:")
-    connection.deserialize(await resource.export())
+    connection.deserialize(await resource.snapshot())
     try:
         return list(connection.iterdump())
     finally:
@@ -61,7 +61,7 @@ async def test_a_copy_holds_what_was_committed_and_never_half_a_transaction(begi
         await run(sql, begin)
         await run(sql, "INSERT INTO t VALUES (3, 'three')")
         await run(sql, "CREATE TABLE made_inside (x)")
-        fork, checkpoint, image = await sql.fork(), await sql.checkpoint(), await sql.export()
+        fork, checkpoint, image = await sql.fork(), await sql.checkpoint(), await sql.snapshot()
         assert await count(sql) == 3
         assert await count(fork) == 2
         assert await run(fork, "SELECT name FROM sqlite_master") == [{"name": "t"}]
@@ -71,7 +71,7 @@ async def test_a_copy_holds_what_was_committed_and_never_half_a_transaction(begi
         await sql.restore(checkpoint)
         assert await count(sql) == 2
         other = SQLResource()
-        await other.load(image)
+        await other.restore(image)
         assert await count(other) == 2
 
 
