@@ -37,11 +37,12 @@ from reward_kit.mathematics.words import (
     same_sentence,
     same_words,
     stated_number,
+    subject,
     wordy,
     written,
 )
 
-__all__ = ["equivalent", "forget", "readable", "value_of"]
+__all__ = ["equivalent", "forget", "is_right", "readable", "value_of"]
 
 _KEPT_VERDICTS: Final = 16_384
 _KEPT_READINGS: Final = 2_048
@@ -63,6 +64,12 @@ def equivalent(gold: str, answer: str, tolerance: Tolerance = EXACT) -> bool | N
     return (_kept if short else _kept.__wrapped__)(gold, answer, tolerance)
 
 
+def is_right(gold: str, answer: str, tolerance: Tolerance = EXACT) -> bool | None:
+    """Whether `answer` is right where `gold` is; `None`, too, where `gold` is talk that any answer differs from."""
+    verdict = equivalent(gold, answer, tolerance)
+    return None if verdict is False and wordy(gold) and not readable(gold) else verdict
+
+
 def forget() -> None:
     """Drop every verdict and reading that was kept."""
     _kept.cache_clear()
@@ -70,10 +77,10 @@ def forget() -> None:
 
 
 def readable(text: str) -> bool:
-    """Whether `text` is understood: as mathematics, as words or as a choice."""
+    """Whether `text` is understood: as mathematics, as words, as a choice or by what it states."""
     if len(text) > MAX_LENGTH:
         return False
-    return is_prose(text) or _read(unboxed(text)) is not None or choice(text) is not None
+    return is_prose(text) or (_read(unboxed(text)) or _stated(text)) is not None or choice(text) is not None
 
 
 def value_of(text: str) -> float | None:
@@ -161,36 +168,39 @@ def _with_decimal_point(gold: str, answer: str) -> tuple[str, str] | None:
 
 
 def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
+    """The verdict of what can be read: of both, or of what their words say. It is the same both ways round."""
     right, given = _read(gold), _read(answer)
     if right is not None and given is not None:
         return _compared(right, given, tolerance)
-    if right is None:
-        right = _read(stated_number(gold) or "")
-        if right is None and is_prose(gold):
-            return _same_prose(gold, answer)
-        if right is None and (stated := conclusion(gold)) is not None:
-            right = _read(stated)
-        if right is not None and given is not None:
-            return _compared(right, given, tolerance)
-        verdict = None if right is None else _from_words(right, answer, tolerance)
-        return verdict if not verdict or same_sentence(gold, answer) else None
-    return _from_words(right, answer, tolerance)
+    if _same_prose(gold, answer):
+        return True
+    stated = right or _stated(gold), given or _stated(answer)
+    if stated[0] is not None and stated[1] is not None:
+        verdict = _compared(*stated, tolerance)
+        same = right is not None or given is not None or same_sentence(gold, answer)
+        return verdict if same or not verdict else None
+    if is_prose(gold) or is_prose(answer):
+        return False
+    for known, talk in ((stated[0], answer), (stated[1], gold)):
+        if known is not None and wordy(talk):
+            about = _read(subject(talk))  # "x = 1 is the only case" may mean 1
+            return None if about is not None and _compared(about, known, tolerance) else False
+    return None
 
 
 def _same_prose(gold: str, answer: str) -> bool:
-    """Whether two answers in words say the same, or one says at its end what the other is."""
-    if same_words(gold, answer) or same_words(gold, conclusion(answer) or ""):
-        return True
-    return is_prose(answer) and same_words(conclusion(gold) or "", answer)
+    """Whether two answers say the same in words, or one says at its end what the other is in words."""
+    words = is_prose(gold), is_prose(answer)
+    return (
+        (any(words) and same_words(gold, answer))
+        or (words[0] and same_words(gold, conclusion(answer) or ""))
+        or (words[1] and same_words(conclusion(gold) or "", answer))
+    )
 
 
-def _from_words(right: ParsedAnswer, answer: str, tolerance: Tolerance) -> bool | None:
-    """What an answer in words says, compared; an answer in words that says nothing comparable is another one."""
-    for stated in (stated_number(answer), conclusion(answer)):
-        given = _read(stated) if stated is not None else None
-        if given is not None:
-            return _compared(right, given, tolerance)
-    return False if wordy(answer) or is_prose(answer) else None
+def _stated(text: str) -> ParsedAnswer | None:
+    """What an answer in words says that can be compared: its only number, or its conclusion."""
+    return _read(stated_number(text) or "") or _read(conclusion(text) or "")
 
 
 def _compared(right: ParsedAnswer, given: ParsedAnswer, tolerance: Tolerance) -> bool | None:

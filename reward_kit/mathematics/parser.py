@@ -917,9 +917,12 @@ class Parser:
         if self._is("{") or self._is("("):
             return self._bracketed()
         token = self._peek()
-        if token.kind == "number" and len(token.text) > 1 and not whole_number:
-            self._tokens[self._at] = Token("number", token.text[1:], False)
-            return number(token.text[0])
+        digits = token.text.removesuffix(".")
+        if token.kind == "number" and len(digits) > 1 and not whole_number:
+            if not digits.isdecimal():
+                raise Unreadable("a number with a sign in it, of which one digit is meant")
+            self._tokens[self._at] = Token("number", digits[1:], False)
+            return number(digits[0])
         return self._atom()
 
     def _command(self) -> Node:

@@ -22,6 +22,7 @@ __all__ = [
     "same_sentence",
     "same_words",
     "stated_number",
+    "subject",
     "wordy",
     "written",
 ]
@@ -248,3 +249,10 @@ def conclusion(text: str) -> str | None:
         return None
     conclusion = text[last.end() :].strip().rstrip(".").strip()
     return conclusion if conclusion and len(conclusion.split()) <= _LONGEST_CONCLUSION else None
+
+
+def subject(text: str) -> str:
+    """What the first sentence of a text says something of: `R = 1` in "R = 1 is necessary and sufficient"."""
+    bare = plain(text).replace(TEXT_OPEN, " ").replace(TEXT_CLOSE, " ")
+    said = _SAYS.search(bare)
+    return "" if said is None else bare[: said.start()]

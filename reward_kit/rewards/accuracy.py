@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reward_kit.mathematics.equivalence import readable
+from reward_kit.mathematics.equivalence import is_right, readable
 from reward_kit.mathematics.form import left_undone
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
@@ -74,7 +74,7 @@ def _score(
 ) -> float | None:
     if compare is not None:
         return float(compare(answer, gold))
-    matched = answers_match(gold, answer)
+    matched = is_right(gold, answer)
     if matched and not accept_unevaluated and left_undone(gold, answer) is not None:
         return 0.0
     return None if matched is None else float(matched)

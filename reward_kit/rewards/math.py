@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from reward_kit.answers.final_answer import Answer, marked_answers, spoken_end, stated_answer
 from reward_kit.answers.statements import all_stated
-from reward_kit.mathematics.equivalence import equivalent, readable
+from reward_kit.mathematics.equivalence import equivalent, is_right, readable
 from reward_kit.mathematics.form import left_undone, unit_of
 from reward_kit.mathematics.numeric import Tolerance
 from reward_kit.models import EvaluateResult, Message, MetricResult
@@ -173,7 +173,7 @@ def math_reward(
 def _judged(gold: str, text: str, policy: Tolerance) -> tuple[Answer | None, bool | None]:
     """The answer in a text, and whether it is right; a short text without a mark may be the answer as a whole."""
     answer = stated_answer(text)
-    matched = equivalent(gold, answer.text, policy) if answer is not None else False
+    matched = is_right(gold, answer.text, policy) if answer is not None else False
     unmarked = (answer is None or answer.source == "last line") and not marked_answers(text)
     spoken = spoken_end(text).strip() if unmarked and not matched else ""
     if spoken and len(spoken) <= _LONGEST_REPLY and all_stated(spoken) and equivalent(gold, spoken, policy):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reward_kit.mathematics.equivalence import readable
 from reward_kit.mathematics.math_verify import worth_asking
 from reward_kit.rewards.math import answers_match
 
@@ -50,11 +49,6 @@ ANSWERS = st.one_of(
 )
 
 
-def is_ours(*answers: str) -> bool:
-    """Whether both are read, and math-verify is not asked: it takes long, and judges one of the two by the other."""
-    return all(map(readable, answers)) and not worth_asking(*answers) and not worth_asking(*answers[::-1])
-
-
 @settings(max_examples=500)
 @given(ANSWERS, ANSWERS)
 @example("0", r"x = 1 or x = \frac{0}{0}")
@@ -62,7 +56,7 @@ def is_ours(*answers: str) -> bool:
 @example("[2, 1]", r"(\ln 0, 1/0)")
 @example(r"(1, 2) \cup (3, 4)", r"(1/0, 2) \cup (3, 5)")
 def test_the_verdict_is_the_same_both_ways(gold: str, answer: str) -> None:
-    if is_ours(gold, answer):
+    if not worth_asking(gold, answer):  # it takes long
         assert answers_match(gold, answer) is answers_match(answer, gold)
 
 
@@ -71,7 +65,7 @@ def test_the_verdict_is_the_same_both_ways(gold: str, answer: str) -> None:
 def test_it_is_so_for_the_same_form_with_other_parts(form: str, a: str, b: str, c: str, d: str) -> None:
     for left, right in (((a, b), (b, a)), ((a, b), (a, c)), ((a, b), (c, d))):
         gold, answer = form.format(*left), form.format(*right)
-        if is_ours(gold, answer):
+        if not worth_asking(gold, answer):  # it takes long
             assert answers_match(gold, answer) is answers_match(answer, gold)
 
 

@@ -144,6 +144,9 @@ def test_an_unreadable_answer_is_wrong_and_an_unreadable_ground_truth_gives_no_v
     assert (wrong.score, wrong.is_score_valid) == (0.0, True)
     assert not judge(r"\boxed{1}", unreadable).is_score_valid
     assert judge(rf"\boxed{{{unreadable}}}", unreadable).score == 1.0
+    talk = "f(1) may be larger than all of the others, of which f(2) and f(3) are known"
+    assert judge(rf"\boxed{{{talk}}}", "0.5").is_score_valid
+    assert not judge(r"\boxed{0.5}", talk).is_score_valid
 
 
 def test_a_worked_reply_can_be_the_ground_truth() -> None:
