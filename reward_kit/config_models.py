@@ -60,6 +60,7 @@ __all__ = [
     "ScoreActorsConfig",
     "StrictPart",
     "UserConfig",
+    "WritingApi",
     "by_main_names",
     "dataset_without_unused",
     "known_paths",
@@ -478,8 +479,16 @@ class BatchConfig(_Part):
     """The Fireworks account. Default: `FIREWORKS_ACCOUNT_ID`, else the one in `~/.fireworks/auth.ini`."""
 
 
+WritingApi = Literal["chat", "responses", "messages"]
+"""How a model that writes is asked: by OpenAI's chat completions or its Responses, or by Anthropic's Messages."""
+
+
 class GenerationConfig(ModelConfig):
     """Which model answers, how many times, and how it is called."""
+
+    api: WritingApi | None = None
+    """By which API the model is asked: OpenAI's chat completions (`chat`), OpenAI's Responses (`responses`) or
+    Anthropic's Messages (`messages`). Default: what the provider has for the model; `chat` where `api_base` is set."""
 
     models: list[str | dict[str, Any]] | None = None
     """Several models, instead of `model_name`. Each has its own run in a directory of its own, and they are compared at
@@ -503,7 +512,7 @@ class GenerationConfig(ModelConfig):
         return self
 
 
-JudgeApi = Literal["chat", "embeddings", "pooling", "classify", "score"]
+JudgeApi = Literal["chat", "responses", "messages", "embeddings", "pooling", "classify", "score"]
 """How a model that judges is asked."""
 
 
@@ -511,7 +520,8 @@ class JudgeConfig(ModelConfig):
     """The model that is asked for verdicts by rewards with a parameter `judge`."""
 
     api: JudgeApi = "chat"
-    """`chat` for models that write; `embeddings`; `pooling`, `classify` or `score` for reward models behind vLLM."""
+    """`chat`, `responses` or `messages` for models that write; `embeddings`; `pooling`, `classify` or `score` for
+    reward models behind vLLM. With `chat`, a provider's model is asked by the API that it has for it."""
     temperature: float | None = Field(default=0.0, ge=0)
     """The sampling temperature. None: the endpoint's default."""
 

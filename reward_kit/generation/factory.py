@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from reward_kit.config_models import JudgeConfig, ModelConfig
 from reward_kit.errors import ConfigError
 from reward_kit.generation.client import ModelClient
-from reward_kit.generation.presets import PLAIN, by_prefix, preset_of
+from reward_kit.generation.presets import PLAIN, api_of, by_prefix, preset_of
 
 __all__ = ["THROUGH_LITELLM", "check_model", "is_fireworks", "key_of", "make_client", "make_judge_client"]
 
@@ -55,15 +55,16 @@ def _name_of(config: ModelConfig) -> str:
 
 def make_judge_client(config: JudgeConfig) -> ModelClient:
     """The client of a model that judges: any model that writes, or one that is asked for numbers."""
-    if config.api == "chat" or (config.model_name == "mock" and config.api_base is None):
+    api = config.api
+    if api == "chat" or api == "responses" or api == "messages":  # noqa: PLR1714 - mypy sees what is left
+        return make_client(config)
+    if config.model_name == "mock" and config.api_base is None:
         return make_client(config)
     from reward_kit.generation.http.numbers import NumbersClient
 
     meant = by_prefix(config)
     base, key = _base_of(meant), key_of(meant)
-    return NumbersClient(
-        str(meant.model_name), api=config.api, api_base=base, api_key=key, api_params=config.api_params
-    )
+    return NumbersClient(str(meant.model_name), api=api, api_base=base, api_key=key, api_params=config.api_params)
 
 
 def key_of(config: ModelConfig) -> str | None:
@@ -121,14 +122,18 @@ def _key_for_litellm(config: ModelConfig) -> str | None:
 def _remote(config: ModelConfig, *, needs_key: bool) -> ModelClient:
     from reward_kit.generation.http.clients import FireworksModelClient, OpenAICompatibleClient
 
-    preset, config = preset_of(config), by_prefix(config)
+    preset, api, config = preset_of(config), api_of(config), by_prefix(config)
     rules = PLAIN if preset is None else preset.rules
     name, base, key = config.model_name or "", _base_of(config), key_of(config) if needs_key else None
     params, n_mode = config.api_params, config.n_mode
-    if preset is not None and preset.api == "messages":
+    if api == "messages":
         from reward_kit.generation.http.messages import MessagesClient
 
         return MessagesClient(name, api_base=base, api_key=key, api_params=params, rules=rules)
+    if api == "responses":
+        from reward_kit.generation.http.responses import ResponsesClient
+
+        return ResponsesClient(name, api_base=base, api_key=key, api_params=params)
     if needs_key and is_fireworks(name, config.api_base):
         return FireworksModelClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode)
     return OpenAICompatibleClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode, rules=rules)

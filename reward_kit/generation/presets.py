@@ -16,15 +16,16 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 from reward_kit.auth import is_private_host, key_variable_of
-from reward_kit.config_models import ModelConfig
+from reward_kit.config_models import GenerationConfig, ModelConfig, WritingApi
 from reward_kit.errors import AuthError, ConfigError
 
 __all__ = [
-    "ADDRESS_VARIABLES", "PLAIN", "PRESETS", "Preset", "RequestRules", "address_elsewhere", "asked_name", "by_prefix",
+    "ADDRESS_VARIABLES", "PLAIN", "PRESETS", "Preset", "RequestRules", "address_elsewhere", "api_of", "asked_name",
+    "by_prefix",
     "preset_of",
 ]  # fmt: skip
 
@@ -58,8 +59,10 @@ class Preset(NamedTuple):
     rules: RequestRules = PLAIN
     model: Callable[[str], str] = str
     """What it calls the model whose name stands behind the prefix."""
-    api: Literal["chat", "messages"] = "chat"
-    """OpenAI's chat completions, or Anthropic's Messages."""
+    api: WritingApi = "chat"
+    """What its models are asked by."""
+    only_responses: re.Pattern[str] | None = None
+    """Its models that OpenAI's Responses have, and chat completions have not."""
     prices: str | None = None
     """The section of the table of prices that has its models; None where there is none."""
 
@@ -119,6 +122,10 @@ _NOT_AT_MISTRAL = "Mistral's API does not have it"
 _GROQ_REFUSES = "Groq refuses requests that have it"
 _ONE_ANSWER_EACH = RequestRules(takes_n=False)
 
+_OPENAI_RESPONSES = re.compile(
+    r"(?:o\d+-pro|gpt-[\d.]+-pro|(?:.*-)?codex|.*-deep-research|computer-use|gpt-daybreak)(?:-|$)"
+)
+
 _ALSO_CALLED: Mapping[str, str] = MappingProxyType({
     "claude": "anthropic", "google": "gemini", "gpt": "openai", "grok": "xai", "x-ai": "xai",
 })  # fmt: skip
@@ -127,7 +134,7 @@ _ALSO_CALLED: Mapping[str, str] = MappingProxyType({
 PRESETS: Mapping[str, Preset] = MappingProxyType({
     "openai": Preset(
         "https://api.openai.com/v1", "OPENAI_API_KEY", RequestRules(names={"max_tokens": "max_completion_tokens"}),
-        prices="OpenAI",
+        prices="OpenAI", only_responses=_OPENAI_RESPONSES,
     ),
     "anthropic": Preset(
         "https://api.anthropic.com/v1",
@@ -144,7 +151,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({
         prices="Anthropic",
     ),
     "gemini": Preset("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", prices="Google"),
-    "azure": Preset(_azure, "AZURE_OPENAI_API_KEY", prices="OpenAI"),
+    "azure": Preset(_azure, "AZURE_OPENAI_API_KEY", prices="OpenAI", only_responses=_OPENAI_RESPONSES),
     "bedrock": Preset(_bedrock, "AWS_BEARER_TOKEN_BEDROCK", _ONE_ANSWER_EACH, prices="Bedrock"),
     "vertex": Preset(_vertex, "VERTEX_ACCESS_TOKEN", model=_vertex_name, prices="Google"),
     "together": Preset("https://api.together.ai/v1", "TOGETHER_API_KEY", prices="Together"),
@@ -165,7 +172,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({
         prices="Mistral",
     ),
     "deepseek": Preset("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", _ONE_ANSWER_EACH, prices="DeepSeek"),
-    "xai": Preset("https://api.x.ai/v1", "XAI_API_KEY", prices="xAI"),
+    "xai": Preset("https://api.x.ai/v1", "XAI_API_KEY", prices="xAI", only_responses=re.compile(r".*-multi-agent\b")),
     "openrouter": Preset("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "fireworks": Preset(None, "FIREWORKS_API_KEY", model=_fireworks_name, prices="Fireworks"),
     "ollama": Preset("http://localhost:11434/v1", None, _ONE_ANSWER_EACH),
@@ -215,6 +222,18 @@ def asked_name(config: ModelConfig) -> str:
     """What the provider calls the model: the name that is sent, and that has a price."""
     prefix, name = _split(config)
     return name if prefix is None else PRESETS[prefix].model(name)
+
+
+def api_of(config: ModelConfig) -> WritingApi:
+    """By which API a model that writes is asked: what the user says, else what its provider has for it."""
+    chosen: WritingApi | None = getattr(config, "api", None)
+    if chosen in {"responses", "messages"} or (chosen is not None and isinstance(config, GenerationConfig)):
+        return chosen or "chat"
+    preset = preset_of(config)
+    if preset is None:
+        return "chat"
+    only = preset.only_responses
+    return "responses" if only is not None and only.match(asked_name(config)) else preset.api
 
 
 def preset_of(config: ModelConfig) -> Preset | None:

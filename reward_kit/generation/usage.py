@@ -26,12 +26,17 @@ _log = logging.getLogger(__name__)
 _MOST_TOKENS = 10**12
 """No request has more: what is told beyond it is not a count."""
 _COUNTED = ("prompt_tokens", "completion_tokens")
+_IN_RESPONSES = {
+    "input_tokens": "prompt_tokens", "output_tokens": "completion_tokens",
+    "input_tokens_details": "prompt_tokens_details", "output_tokens_details": "completion_tokens_details",
+}  # fmt: skip
+"""What OpenAI's Responses call the counts."""
 _PLAIN = (*_COUNTED, "total_tokens")
 """All that most replies tell. Such a reply is read in a third of the time."""
 
 
 def usage_of(told: Any) -> Usage | None:
-    """What the field `usage` of a chat completion says; None where it says nothing that can be counted on.
+    """What the field `usage` of a reply of OpenAI's APIs says; None where it says nothing that can be counted on.
 
     >>> usage_of({"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 2220}).completion_tokens
     1920
@@ -45,6 +50,8 @@ def usage_of(told: Any) -> Usage | None:
     is_plain = len(told) == len(_PLAIN) and type(prompt) is type(answer) is type(total) is int
     if is_plain and 0 < prompt <= _MOST_TOKENS and 0 <= answer <= _MOST_TOKENS and total <= prompt + answer:
         return Usage(prompt_tokens=prompt, completion_tokens=answer)
+    if prompt is None and "input_tokens" in told:
+        return usage_of({_IN_RESPONSES.get(name, name): held for name, held in told.items()})
     total = _count(told, "total_tokens")
     if _is_no_count(prompt) or (_is_no_count(answer) and (answer is not None or total is None)):
         _remark_on(told)

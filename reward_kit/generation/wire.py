@@ -54,7 +54,7 @@ __all__ = [
     "without_sent_back",
 ]
 
-PROTECTED_FIELDS = frozenset({"model", "messages", "tools", "tool_choice", "n", "stream"})
+PROTECTED_FIELDS = frozenset({"model", "messages", "input", "tools", "tool_choice", "n", "stream"})
 """Fields of the body that no refusal makes us drop: without them, something else would be asked."""
 _OURS = PROTECTED_FIELDS - {"tool_choice"}
 """Those that `extra_body` may not set."""

@@ -13,7 +13,7 @@ import pytest
 from reward_kit.cli import cli
 from reward_kit.errors import AuthError, ConfigError, EndpointError, RewardKitError, StorageError
 from reward_kit.execution.pipeline import EvaluationPipeline
-from tests.loopback.batches import ACCOUNT, KEY, Provider, serving
+from tests.loopback.batches import ACCOUNT, KEY, RESPONSES, Provider, serving
 from tests.loopback.endpoint import prompt_of
 from tests.loopback.runs import config, judged, lines, questions, results, write_rows
 
@@ -70,6 +70,21 @@ def test_a_run_by_batches_has_the_answers_of_one_online(tmp_path: Path) -> None:
     assert not (tmp_path / "run/batches").exists()
     events = [line["event"] for line in lines(tmp_path / "run/batches.jsonl")]
     assert events.count("absorbed") == 5
+
+
+def test_a_model_of_the_responses_is_asked_by_batches_as_it_is_online(tmp_path: Path) -> None:
+    provider = Provider(endpoint=RESPONSES, polls=1)
+    with serving(provider) as base:
+        result = by_batches(tmp_path, base, generation__api="responses").run()
+        provider.fate = lambda body, times: (400, {"code": "invalid_prompt", "message": "No."}) if odd(body) else "lose"
+        failed = by_batches(tmp_path / "failed", base, generation__api="responses", generation__batch={"attempts": 1})
+        failed.run()
+    assert (result.status, result.failed, provider.complaints) == ("finished", 0, [])
+    rows = results(tmp_path).values()
+    assert {row["cost"] for row in rows} == {(10 * 1.0 + 20 * 2.0) / 1e6} and len(rows) == 21
+    asked = lines(tmp_path / "run/rollouts.jsonl")[0]
+    assert asked["finish_reason"] == "stop" and asked["usage"]["completion_tokens"] == 20
+    assert all(line["failure"] is not None for line in lines(tmp_path / "failed/run/rollouts.jsonl"))
 
 
 def test_it_is_refused_where_it_cannot_work(tmp_path: Path) -> None:

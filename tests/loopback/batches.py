@@ -21,10 +21,12 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from tests.generation.responses_endpoint import response, said
 from tests.loopback.endpoint import prompt_of, text_for
 
 KEY = "sk-test-batches-0123456789abcdef"
 ENDPOINT = "/v1/chat/completions"
+RESPONSES = "/v1/responses"
 ACCOUNT = "me"
 FAULT = web.RequestKey("fault", str)
 """What goes wrong with a request."""
@@ -53,6 +55,8 @@ class Batch:
 class Provider:
     """The state of the provider, and how it behaves."""
 
+    endpoint: str = ENDPOINT
+    """What its lines are requests to."""
     fate: Fate = lambda body, times: "answer"
     """Of each line."""
     reply: Callable[[dict[str, Any]], Any] = lambda body: completion(body)  # noqa: PLW0108 - it is defined below
@@ -154,9 +158,9 @@ class Provider:
             return f"custom ids {most[:3]}"
         for line in lines:
             body = line.get("body")
-            if set(line) != keys or not isinstance(body, dict) or not isinstance(body.get("messages"), list):
+            if set(line) != keys or not isinstance(body, dict) or not isinstance(_turns(body), list):
                 return f"a line {line}"
-            if openai and (line["method"] != "POST" or line["url"] != ENDPOINT or "model" not in body):
+            if openai and (line["method"] != "POST" or line["url"] != self.endpoint or "model" not in body):
                 return f"a line {line}"
             if "n" in body or "stream" in body or ("model" in body) != openai:
                 return f"a body {body}"
@@ -171,7 +175,7 @@ class Provider:
         metadata = given.get("metadata") or {}
         if set(given) - {"input_file_id", "endpoint", "completion_window", "metadata"}:
             return self._complain(f"a batch with {sorted(given)}")
-        if given.get("endpoint") != ENDPOINT or given.get("completion_window") != "24h":
+        if given.get("endpoint") != self.endpoint or given.get("completion_window") != "24h":
             return self._complain(f"a batch {given}")
         if not all(isinstance(value, str) and len(value) <= 512 for value in metadata.values()) or len(metadata) > 16:
             return self._complain(f"metadata {metadata}")
@@ -204,8 +208,9 @@ class Provider:
         if ended:
             self._answer(batch)
         return self.tells({
-            "id": batch.id, "object": "batch", "endpoint": ENDPOINT, "errors": errors, "input_file_id": batch.input,
-            "completion_window": "24h", "status": status, "created_at": batch.made, "metadata": batch.metadata,
+            "id": batch.id, "object": "batch", "endpoint": self.endpoint, "errors": errors,
+            "input_file_id": batch.input, "completion_window": "24h", "status": status,
+            "created_at": batch.made, "metadata": batch.metadata,
             "output_file_id": batch.output if ended else None, "error_file_id": batch.errors if ended else None,
             "request_counts": {"total": len(batch.lines), "completed": 0, "failed": 0},
         })  # fmt: skip
@@ -398,7 +403,7 @@ class Provider:
             web.post("/v1/files", self.upload), web.get("/v1/files/{id}/content", self.content),
             web.post("/v1/batches", self.create), web.get("/v1/batches", self.listing),
             web.get("/v1/batches/{id}", self.state), web.post("/v1/batches/{id}/cancel", self.cancel),
-            web.post(ENDPOINT, self.chat), web.get("/signed/{id}", self.signed),
+            web.post(ENDPOINT, self.chat), web.post(RESPONSES, self.chat), web.get("/signed/{id}", self.signed),
             web.post(sets, self.make_dataset), web.post(sets + "/{id}:upload", self.fill_dataset),
             web.get(sets + "/{id}:getDownloadEndpoint", self.download), web.get(sets + "/{id}", self.dataset),
             web.post(jobs, self.make_job), web.get(jobs + "/{id}", self.job),
@@ -406,8 +411,15 @@ class Provider:
         return app
 
 
+def _turns(body: dict[str, Any]) -> Any:
+    return body.get("messages", body.get("input"))
+
+
 def completion(body: dict[str, Any]) -> dict[str, Any]:
     """What the honest model answers to a body, as a reply."""
+    if "input" in body:
+        reply: dict[str, Any] = response(said(text_for(body)), output_tokens=20).body
+        return reply
     choices = [
         {"index": i, "message": {"role": "assistant", "content": text_for(body, i)}, "finish_reason": "stop"}
         for i in range(body.get("n", 1))

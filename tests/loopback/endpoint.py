@@ -44,7 +44,9 @@ def serving(react: React) -> Iterator[Loopback]:
 
 def prompt_of(body: dict[str, Any]) -> str:
     """The last user turn of a request."""
-    return str(next(turn["content"] for turn in reversed(body["messages"]) if turn["role"] == "user"))
+    return str(
+        next(turn["content"] for turn in reversed(body.get("messages") or body["input"]) if turn["role"] == "user")
+    )
 
 
 def text_for(body: dict[str, Any], choice: int = 0) -> str:

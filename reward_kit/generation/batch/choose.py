@@ -14,8 +14,11 @@ from reward_kit.generation.batch.provider import BatchLimits, BatchProvider, Lin
 from reward_kit.generation.batch.rest import Rest
 from reward_kit.generation.factory import THROUGH_LITELLM, is_fireworks, make_client
 from reward_kit.generation.http.clients import OpenAICompatibleClient
+from reward_kit.generation.http.endpoint import EndpointClient
+from reward_kit.generation.http.responses import RESPONSES_ROUTE, ResponsesClient
 from reward_kit.generation.presets import by_prefix
 from reward_kit.generation.prices import price_for
+from reward_kit.http.transport import CHAT_ROUTE
 
 __all__ = ["BatchModel", "batch_model", "batch_price", "open_provider"]
 
@@ -23,7 +26,7 @@ __all__ = ["BatchModel", "batch_model", "batch_price", "open_provider"]
 class BatchModel(NamedTuple):
     """A model that is asked by batches, before anything is opened."""
 
-    client: OpenAICompatibleClient
+    client: EndpointClient
     """Makes the bodies that would be sent online; never asked."""
     shape: LineShape
     limits: BatchLimits
@@ -33,7 +36,7 @@ def batch_model(config: GenerationConfig) -> BatchModel:
     """The model that `config` names, asked by batches. A `ConfigError` where it cannot be."""
     client = make_client(config, needs_key=False)
     through_litellm = config.api_base is None and (config.model_name or "").startswith(THROUGH_LITELLM)
-    if through_litellm or not isinstance(client, OpenAICompatibleClient):
+    if through_litellm or not isinstance(client, OpenAICompatibleClient | ResponsesClient):
         raise ConfigError(
             f"`generation.transport=batch` needs an endpoint that has OpenAI's or Fireworks' batches, and "
             f"{config.model_name!r} is not asked at one. Leave `generation.transport` out, or name another model."
@@ -42,7 +45,7 @@ def batch_model(config: GenerationConfig) -> BatchModel:
     limits, batch = provider.limits, config.batch
     size = limits.size if batch.max_file_mb is None else min(limits.size, int(batch.max_file_mb * 1_000_000))
     requests = limits.requests if batch.max_requests is None else min(limits.requests, batch.max_requests)
-    return BatchModel(client, provider.shape, BatchLimits(requests, size))
+    return BatchModel(client, provider.shape(_route(client)), BatchLimits(requests, size))
 
 
 def open_provider(config: GenerationConfig) -> BatchProvider:
@@ -56,7 +59,7 @@ def open_provider(config: GenerationConfig) -> BatchProvider:
     base = fireworks_root(client.api_base) if _is_fireworks(config) else client.api_base
     rest = Rest(base, api_key=key, model=model, params=config.api_params)
     if not _is_fireworks(config):
-        return OpenAIBatches(rest, window=config.batch.completion_window)
+        return OpenAIBatches(rest, window=config.batch.completion_window, route=_route(client))
     account = config.batch.account or get_fireworks_account_id()
     if account is None:
         raise ConfigError(
@@ -64,6 +67,10 @@ def open_provider(config: GenerationConfig) -> BatchProvider:
             "batch.account beside the model's name in the config."
         )
     return FireworksBatches(rest, account=account, model=model)
+
+
+def _route(client: EndpointClient) -> str:
+    return RESPONSES_ROUTE if isinstance(client, ResponsesClient) else CHAT_ROUTE
 
 
 def batch_price(config: GenerationConfig) -> Price | None:

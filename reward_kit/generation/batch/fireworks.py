@@ -44,7 +44,6 @@ class FireworksBatches:
     """The batch inference jobs of an account."""
 
     limits = BatchLimits(requests=500_000, size=150_000_000)  # larger files want another way of uploading
-    shape = LineShape(b',"body":', names_model=False)
     makes_each_once = True
 
     def __init__(self, rest: Rest, *, account: str, model: str) -> None:
@@ -54,6 +53,11 @@ class FireworksBatches:
         self._jobs, self._datasets = f"/{self._account}/batchInferenceJobs", f"/{self._account}/datasets"
         self._model = model
         self._model_checked = False
+
+    @staticmethod
+    def shape(_: str) -> LineShape:
+        """How lines of requests are written: the job says what they are, and for which model."""
+        return LineShape(b',"body":', names_model=False)
 
     async def upload(self, path: Path, label: BatchLabel, requests: int) -> str:
         """Make the dataset, unless it is there, and put the file into it."""

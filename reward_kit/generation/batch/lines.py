@@ -19,10 +19,10 @@ import orjson
 
 from reward_kit.errors import GenerationError, KeyInAnswerError, ProviderError, RateLimitError, RewardKitError
 from reward_kit.generation.batch.provider import BatchLimits, LineShape
-from reward_kit.generation.http.clients import OpenAICompatibleClient
+from reward_kit.generation.http.endpoint import EndpointClient
 from reward_kit.generation.http.refusals import SentRequest, error_in_answer, is_unread, read_complaint, refusal
 from reward_kit.generation.usage import usage_of
-from reward_kit.generation.wire import Prompt, encode, read_completions, read_json, unserved
+from reward_kit.generation.wire import Prompt, encode, read_json, unserved
 from reward_kit.models import Completion, Usage
 from reward_kit.redaction import echoes
 
@@ -42,7 +42,7 @@ __all__ = [
 _SHOWN_AS_IT_IS = re.compile(r"[A-Za-z0-9._:-]{1,40}")
 _CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"')
 """The key itself: inside a text its quotes would be escaped."""
-_CHOICES = re.compile(rb'"choices"\s*:\s*\[')
+_CHOICES = re.compile(rb'"(?:choices|output)"\s*:\s*\[')
 _REFUSED_FOR_GOOD = re.compile(r"invalid|bad_request|unsupported|context_length|content_(filter|policy)", re.IGNORECASE)
 
 
@@ -138,7 +138,7 @@ class RequestLine(NamedTuple):
 class RequestLines:
     """Makes the lines of requests, from the same bodies that would be sent online."""
 
-    def __init__(self, client: OpenAICompatibleClient, shape: LineShape) -> None:
+    def __init__(self, client: EndpointClient, shape: LineShape) -> None:
         """Write what `client` would send, in the provider's shape."""
         self._client = client
         self._shape = shape
@@ -164,9 +164,9 @@ class RequestLines:
 class AnswerLines:
     """Reads the lines of answers, by the rules that hold for answers online."""
 
-    def __init__(self, client: OpenAICompatibleClient, endpoint: str, parameters: Sequence[str]) -> None:
+    def __init__(self, client: EndpointClient, endpoint: str, parameters: Sequence[str]) -> None:
         """Answers are of `client`'s model at `endpoint`; `parameters` are the fields of what was asked."""
-        self._model = client.model
+        self._client = client
         self._sent = SentRequest(endpoint, client.model, parameters)
 
     def read(self, line: bytes) -> Completion:
@@ -183,7 +183,7 @@ class AnswerLines:
         if status == 200 and (hidden := error_in_answer(body)) is not None:
             status = hidden
         if status == 200:
-            (answer,) = read_completions(body, asked_model=self._model, most=1, latency_ms=0.0)
+            (answer,) = self._client.completions(body, 1, 0.0)
             if isinstance(answer, Completion):
                 return answer
         return self._unserved(status, orjson.dumps(body))
@@ -233,7 +233,7 @@ def _response(fields: dict[str, Any]) -> tuple[int, Any]:
     response = fields.get("response")
     if not isinstance(response, dict):
         return 200, None
-    if "choices" in response:
+    if "choices" in response or "output" in response:
         return 200, response
     status = response.get("status_code")
     return status if isinstance(status, int) else 200, response.get("body")

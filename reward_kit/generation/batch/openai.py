@@ -26,11 +26,13 @@ from reward_kit.generation.batch.provider import (
     Sought,
 )
 from reward_kit.generation.batch.rest import NotThere, Rest
+from reward_kit.http.transport import CHAT_ROUTE
 from reward_kit.redaction import mask
 
 __all__ = ["OpenAIBatches"]
 
-_ENDPOINT = "/v1/chat/completions"
+_VERSION = "/v1"
+"""What stands before the route in a line, whatever the address is."""
 _CONFLICT = 409
 _MOST_PAGES = 500
 _ON_A_PAGE = 100
@@ -48,13 +50,18 @@ class OpenAIBatches:
     """The batches of an endpoint that speaks OpenAI's API."""
 
     limits = BatchLimits(requests=50_000, size=200_000_000)
-    shape = LineShape(b',"method":"POST","url":"%b","body":' % _ENDPOINT.encode(), names_model=True)
     makes_each_once = False
 
-    def __init__(self, rest: Rest, *, window: str) -> None:
-        """Ask by `rest`; the provider may take as long as `window` says."""
+    def __init__(self, rest: Rest, *, window: str, route: str = CHAT_ROUTE) -> None:
+        """Ask by `rest`; the provider may take as long as `window` says. Lines are requests to `route`."""
+        self._endpoint = _VERSION + route
         self._rest = rest
         self._window = window
+
+    @staticmethod
+    def shape(route: str) -> LineShape:
+        """How lines of requests to `route` are written."""
+        return LineShape(b',"method":"POST","url":"%b","body":' % (_VERSION + route).encode(), names_model=True)
 
     async def upload(self, path: Path, label: BatchLabel, requests: int) -> str:
         """Hand a file of requests over; its id."""
@@ -101,7 +108,7 @@ class OpenAIBatches:
         """Have the file answered."""
         body = {
             "input_file_id": file,
-            "endpoint": _ENDPOINT,
+            "endpoint": self._endpoint,
             "completion_window": self._window,
             "metadata": _metadata(label),
         }

@@ -68,7 +68,8 @@ class OpenAICompatibleClient(EndpointClient):
             body[self._seed_name] = derived_seed(sampling.seed, prompt.sample_id, draws[0])
         return body
 
-    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
+    def completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
+        """Up to `most` answers of a reply."""
         return read_completions(answer, asked_model=self.model, most=most, latency_ms=latency_ms, by=self._speaker)
 
     def _accepted(self, settings: dict[str, Any]) -> dict[str, Any]:

@@ -60,6 +60,7 @@ _TOLD_SECONDS = 5.0
 _TELLING = frozenset({"root", "parent", "meta", "revision", "sha256"})
 """What servers call it: vLLM `root`, llama.cpp `meta`. `created` is when the server was started."""
 _AS_MANY_AS_ASKED = 1 << 30
+_ROOM = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _UNKNOWN_ANSWER_TOKENS = 512
 _CHARACTERS_PER_TOKEN = 4
 
@@ -202,12 +203,16 @@ class EndpointClient(ABC):
         """The body of a request for these draws of a prompt."""
 
     @abstractmethod
-    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
+    def completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
         """Up to `most` choices of a reply; its usage stands on the first answer. Where none is one, why is raised."""
 
     def _usage(self, answer: dict[str, Any]) -> Usage | None:
         """What an answer says that it used."""
         return usage_of(answer.get("usage"))
+
+    def _parameters(self, body: dict[str, Any]) -> set[str]:
+        """What an endpoint may refuse of a request by its name."""
+        return {*body, *names_sent_back(body.get("messages", ()))}
 
     def _prompt(
         self, messages: Sequence[Message], tools: list[dict[str, Any]] | None, sampling: Sampling, sample_id: str
@@ -345,13 +350,13 @@ class EndpointClient(ABC):
             answer = read_json(reply.data)
             hidden = error_in_answer(answer)
             if hidden is None:
-                return self._completions(answer, most, latency_ms)
+                return self.completions(answer, most, latency_ms)
             status = hidden
         complaint = read_complaint(reply.data)
         if complaint.answer is not None:
             return [unserved(complaint.answer, latency_ms)]
-        names = {*body, *names_sent_back(body.get("messages", ()))}
-        asked = SentRequest(self._shown, self.model, names, self._has_key, encode(body).decode(errors="replace"))
+        text = encode(body).decode(errors="replace")
+        asked = SentRequest(self._shown, self.model, self._parameters(body), self._has_key, text)
         raise refusal(status, reply.headers, complaint, asked)
 
     def _note_loss(
@@ -464,5 +469,5 @@ def _tells(name: str) -> bool:
 
 
 def _estimate(data: bytes, body: dict[str, Any], draws: int) -> float:
-    room = body.get("max_tokens") or body.get("max_completion_tokens") or _UNKNOWN_ANSWER_TOKENS
+    room = next((body[name] for name in _ROOM if body.get(name)), _UNKNOWN_ANSWER_TOKENS)
     return len(data) / _CHARACTERS_PER_TOKEN + room * draws

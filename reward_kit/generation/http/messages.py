@@ -89,7 +89,8 @@ class MessagesClient(EndpointClient):
             body.pop("tool_choice", None)  # refused where there is nothing to choose from
         return body
 
-    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
+    def completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
+        """Up to `most` answers of a reply."""
         blocks = answer.get("content")
         if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
             raise UnreadableReplyError(

@@ -67,9 +67,10 @@ class NumbersClient(OpenAICompatibleClient):
             return {"text_1": question, "text_2": messages[-1]["content"]}
         return {"messages": list(messages)}
 
-    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
+    def completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
+        """Up to `most` answers of a reply."""
         chat = {**answer, "choices": [{"message": {"content": json.dumps(self._numbers(answer))}}]}
-        return super()._completions(chat, most, latency_ms)
+        return super().completions(chat, most, latency_ms)
 
     def _numbers(self, answer: Mapping[str, Any]) -> list[float]:
         field = {"embeddings": "embedding", "pooling": "data", "classify": "probs", "score": "score"}[self.api]

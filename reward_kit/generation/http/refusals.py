@@ -419,8 +419,8 @@ def _refused_parameter(complaint: Complaint, parameters: Collection[str]) -> str
         return None
     droppable = [name for name in parameters if name not in PROTECTED_FIELDS]
     if complaint.param is not None:
-        last = complaint.param.rpartition(".")[2]
-        return last if last in droppable else None
+        names = (complaint.param, complaint.param.rpartition(".")[2], complaint.param.partition("[")[0])
+        return next((name for name in names if name in droppable), None)
     # Of two that do not go together, the one that is named last: `temperature` stays where `top_p` goes.
     choose = max if "both" in complaint.text else min
     for pattern in (r"""['"`]{}['"`]""", r"\b{}\b"):
@@ -440,10 +440,19 @@ def is_unread(status: int) -> bool:
     return (400 <= status < 500 and status != 408) or status in _NO_ROOM
 
 
+_STATUS_OF_CODE = {"rate_limit_exceeded": 429, "vector_store_timeout": 504}
+_OF_THE_PROMPT = re.compile(
+    r"invalid_(?:prompt|image|base64)|image_|empty_image|failed_to_download_image|unsupported_image"
+)
+"""How OpenAI's Responses name what failed, in a reply of status 200."""
+
+
 def error_in_answer(reply: dict[str, Any]) -> int | None:
     """The status a gateway hides in a 200 reply that holds an error in place of choices."""
     error = reply.get("error")
     if not error or reply.get("choices"):
         return None
     code = error.get("code") if isinstance(error, dict) else None
+    if isinstance(code, str):
+        return _STATUS_OF_CODE.get(code, 400 if _OF_THE_PROMPT.match(code) else 502)
     return code if isinstance(code, int) and 400 <= code < 600 else 502

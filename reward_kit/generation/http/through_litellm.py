@@ -48,7 +48,7 @@ class LiteLLMClient(OpenAICompatibleClient):
             model, api_base="litellm", api_params=params, n_mode=n_mode, timing=timing, carrier=self._through
         )
 
-    def _completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
+    def completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
         """As anywhere, with what litellm has put elsewhere in its place again.
 
         A refusal of Claude it calls a filter's work, and Claude's API has none.
@@ -58,7 +58,7 @@ class LiteLLMClient(OpenAICompatibleClient):
                 choice.setdefault("native_finish_reason", "refusal")
             if self._through.passes_messages_on and isinstance(choice.get("message"), dict):
                 choice["message"] = _as_it_came(choice["message"])
-        return super()._completions(answer, most, latency_ms)
+        return super().completions(answer, most, latency_ms)
 
 
 class _Carrier:
