@@ -17,13 +17,18 @@ def prices(text: str, as_json: bool) -> None:
     """List the prices that are known, in US dollars for a million tokens; with TEXT, only models whose name contains
     it.
 
-    A config overrides them: `generation.price: {input: 0.4, output: 1.6}`. In best-of-n, `prices` in the file.
+    With the whole name of a model, as a config has it, also where its price is from: litellm's table is asked where
+    that package is installed. A config overrides them: `generation.price: {input: 0.4, output: 1.6}`. In best-of-n,
+    `prices` in the file.
 
     \b
     reward-kit prices
     reward-kit prices gpt-4o
+    reward-kit prices anthropic/claude-haiku-4-5-20251001
     """
-    from reward_kit.generation.prices import price_table
+    from reward_kit.config_models import ModelConfig
+    from reward_kit.errors import ConfigError
+    from reward_kit.generation.prices import known_price_for, price_table
 
     table = price_table()
     rows = [
@@ -32,9 +37,18 @@ def prices(text: str, as_json: bool) -> None:
         for model, price in models.items()
         if text.lower() in model.lower()
     ]
+    try:
+        known = known_price_for(ModelConfig(model_name=text)) if text else None
+    except ConfigError:
+        known = None  # a part of a name
+    if known is not None and not any(model == text for _, model, _ in rows):
+        rows.append((known.source, text, known.price))
     if as_json:
         found = [{"provider": who, "model": model, **price.model_dump(exclude_none=True)} for who, model, price in rows]
         print_json({"as_of": table.as_of, "prices": found})
+        return
+    if not rows:
+        echo(f"No price of {text!r} is known. Write generation.price={{input: …, output: …}}, for a million tokens.")
         return
     width = max((len(model) for _, model, _ in rows), default=0)
     echo(f"{'model':<{width}}  {'input':>8}  {'cached':>8}  {'output':>8}  provider")

@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tokens cost: the list prices of common models (`prices.toml`), and an override for all others.
+"""What tokens cost.
 
-A model that is not in the table has no known price; that is said as `None`, never as zero. Whoever pays other prices
-sets `generation.price`.
+    generation.price ─▶ the list prices of common models (`prices.toml`) ─▶ litellm's table, where it is installed
+
+A model that is in none of them has no known price; that is said as `None`, never as zero.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from reward_kit.config_models import ModelConfig, Price
+import orjson
+
+from reward_kit.config_models import LongPrompts, ModelConfig, Price
 from reward_kit.generation.presets import asked_name, preset_of
 from reward_kit.models import Usage
 
-__all__ = ["PriceTable", "cost_of", "price_for", "price_of", "price_table", "spending"]
+__all__ = ["Known", "PriceTable", "cost_of", "known_price_for", "price_for", "price_of", "price_table", "spending"]
 
 _FILE = Path(__file__).with_name("prices.toml")
 
@@ -47,7 +51,20 @@ def price_table() -> PriceTable:
 _HOSTS = frozenset({"Groq", "Together"})
 """Providers of other people's models: a model's name alone does not tell that it is asked there."""
 _FREE = Price(input=0.0, output=0.0)
-_DATED = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+_DATED = re.compile(r"[-@](?:\d{4}-\d{2}-\d{2}|\d{8})$")
+_IN_LITELLM: Mapping[str, str] = MappingProxyType({
+    "OpenAI": "openai", "Anthropic": "anthropic", "Google": "gemini", "DeepSeek": "deepseek",
+    "Fireworks": "fireworks_ai", "Mistral": "mistral", "xAI": "xai", "Groq": "groq", "Together": "together_ai",
+    "Bedrock": "bedrock",
+})  # fmt: skip
+"""What litellm calls a provider, by the sections of our table."""
+
+
+class Known(NamedTuple):
+    """A price, and who says so."""
+
+    price: Price
+    source: str
 
 
 def price_for(config: ModelConfig) -> Price | None:
@@ -56,12 +73,18 @@ def price_for(config: ModelConfig) -> Price | None:
     >>> price_for(ModelConfig(model_name="groq/openai/gpt-oss-20b")).output
     0.3
     """
+    known = known_price_for(config)
+    return None if known is None else known.price
+
+
+def known_price_for(config: ModelConfig) -> Known | None:
+    """The same with its source: the config, our table, or litellm's where that package is installed."""
+    if config.price is not None:
+        return Known(config.price, "the config")
     preset = preset_of(config)
-    name = asked_name(config)
-    if preset is None or config.price is not None:
-        return price_of(name, config.price)
-    models = price_table().by_provider.get(preset.prices or "", {})
-    return models.get(_DATED.sub("", name.removeprefix("google/") if preset.prices == "Google" else name))
+    if preset is None:
+        return _known(asked_name(config))
+    return _listed(preset.prices, asked_name(config))
 
 
 def price_of(model: str, override: Price | None = None) -> Price | None:
@@ -72,15 +95,85 @@ def price_of(model: str, override: Price | None = None) -> Price | None:
     """
     if override is not None:
         return override
+    known = _known(model)
+    return None if known is None else known.price
+
+
+def _known(model: str) -> Known | None:
+    """The price of a model of which only the name is known: the makers of models are asked in turn."""
     if model in ("mock", "local") or model.startswith("local:"):
-        return _FREE
-    return _by_model().get(_DATED.sub("", model))
+        return Known(_FREE, "this process")
+    sections = [who for who in price_table().by_provider if who not in _HOSTS]
+    return next((known for who in sections if (known := _in_our_table(who, model)) is not None), None)
+
+
+def _listed(section: str | None, model: str) -> Known | None:
+    if section is None:
+        return None
+    return _in_our_table(section, model) or _in_litellms_table(section, model)
+
+
+def _in_our_table(section: str, model: str) -> Known | None:
+    table = price_table()
+    models = table.by_provider.get(section, {})
+    price = next((models[name] for name in _names(model) if name in models), None)
+    return None if price is None else Known(price, f"the table of reward-kit, {table.as_of}")
+
+
+def _in_litellms_table(section: str, model: str) -> Known | None:
+    found = _litellms_table()
+    provider = _IN_LITELLM.get(section)
+    if found is None or provider is None:
+        return None
+    version, table = found
+    entries = [table.get(each) for name in _names(model) for each in (f"{provider}/{name}", name)]
+    theirs = [entry for entry in entries if entry and str(entry.get("litellm_provider")).startswith(provider)]
+    price = next(filter(None, map(_price_in, theirs)), None)
+    return None if price is None else Known(price, f"the table of litellm {version}")
+
+
+def _names(model: str) -> Iterator[str]:
+    """A model's name, and those under which it may be listed: Google's without its folder, and without a date."""
+    bare = model.removeprefix("models/").removeprefix("google/")
+    yield from dict.fromkeys([model, bare, _DATED.sub("", bare), bare.removesuffix("-latest")])
 
 
 @cache
-def _by_model() -> dict[str, Price]:
-    sections = price_table().by_provider.items()
-    return {model: price for who, models in sections if who not in _HOSTS for model, price in models.items()}
+def _litellms_table() -> tuple[str, dict[str, Any]] | None:
+    """The prices that the package litellm ships, and its version; the package itself is not imported."""
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+
+    spec = find_spec("litellm")
+    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
+        try:
+            table = orjson.loads((Path(folder) / _LITELLMS_FILE).read_bytes())
+            return (version("litellm"), table) if isinstance(table, dict) else None
+        except (OSError, ValueError, PackageNotFoundError):
+            continue
+    return None
+
+
+_LITELLMS_FILE = "model_prices_and_context_window_backup.json"
+_LONG = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+
+
+def _price_in(entry: Mapping[str, Any]) -> Price | None:
+    """A price of litellm's table, which counts by the token; the dearest rate of an answer where it has several."""
+    asked, said = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    if not asked or said is None:
+        return None
+    said = max(said, entry.get("output_cost_per_reasoning_token") or 0.0)
+    cached, written = entry.get("cache_read_input_token_cost"), entry.get("cache_creation_input_token_cost")
+    tier = next(filter(None, map(_LONG.fullmatch, entry)), None)
+    long = None
+    if tier is not None:
+        answers = entry.get(tier[0].replace("input", "output"), said)
+        long = LongPrompts(
+            above=1000 * int(tier[1]), input=entry[tier[0]] / asked, output=answers / said if said else 1.0
+        )
+    each = {"input": asked, "output": said, "cached_input": cached, "cache_write": written}
+    return Price(**{name: round(cost * 1e6, 9) for name, cost in each.items() if cost is not None}, long_prompts=long)
 
 
 def cost_of(usage: Usage, price: Price) -> float:

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reward_kit.config_models import Price
-from reward_kit.generation.prices import cost_of, price_of, price_table
+from reward_kit.config_models import LongPrompts, ModelConfig, Price
+from reward_kit.generation import prices
+from reward_kit.generation.prices import cost_of, known_price_for, price_for, price_of, price_table
 from reward_kit.models import Usage
 
 PRICE = Price(input=2.0, output=8.0, cached_input=0.5)
@@ -32,6 +37,68 @@ def test_an_override_wins_everywhere() -> None:
 
 def test_a_dated_snapshot_costs_what_its_model_costs() -> None:
     assert price_of("gpt-6-luna-2026-09-22") == price_table().by_provider["OpenAI"]["gpt-6-luna"]
+
+
+@pytest.mark.parametrize(
+    ("name", "listed"),
+    [
+        ("anthropic/claude-haiku-4-5-20251001", "claude-haiku-4-5"), ("vertex/google/gemini-2.5-pro", "gemini-2.5-pro"),
+        ("gemini/models/gemini-2.5-pro", "gemini-2.5-pro"), ("openai/gpt-5-pro-2025-10-06", "gpt-5-pro"),
+        ("anthropic/claude-haiku-4-5-latest", "claude-haiku-4-5"),
+        ("mistral/mistral-large-latest", "mistral-large-latest"),
+        ("anthropic/claude-haiku-4-52025100", None), ("openai/claude-haiku-4-5", None), ("gpt-4o-latest-mini", None),
+    ],
+)  # fmt: skip
+def test_a_model_is_found_by_the_names_that_its_provider_has_for_it(name: str, listed: str | None) -> None:
+    prices = {model: price for models in price_table().by_provider.values() for model, price in models.items()}
+    assert price_for(ModelConfig(model_name=name)) == (None if listed is None else prices[listed])
+
+
+LITELLMS = {
+    "gpt-99": {
+        "litellm_provider": "openai", "input_cost_per_token": 2e-6, "output_cost_per_token": 8e-6,
+        "cache_read_input_token_cost": 5e-7,
+    },
+    "gemini/gemini-99": {
+        "litellm_provider": "gemini", "input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6,
+        "output_cost_per_reasoning_token": 5e-6, "input_cost_per_token_above_200k_tokens": 2e-6,
+        "output_cost_per_token_above_200k_tokens": 1e-5,
+    },
+    "gpt-image": {"litellm_provider": "openai", "input_cost_per_pixel": 1e-6},
+    "gpt-free": {"litellm_provider": "openai", "input_cost_per_token": 0, "output_cost_per_token": 0},
+    "gpt-4o": {"litellm_provider": "openai", "input_cost_per_token": 1.0, "output_cost_per_token": 1.0},
+}  # fmt: skip
+
+
+@pytest.fixture
+def litellm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package of that name that must not be imported, with its table."""
+    for folder in ("litellm", "litellm-9.9.dist-info"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "litellm/__init__.py").write_text("raise RuntimeError('it was imported')")
+    (tmp_path / "litellm-9.9.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: litellm\nVersion: 9.9\n")
+    table = tmp_path / "litellm/model_prices_and_context_window_backup.json"
+    table.write_text(json.dumps(LITELLMS))
+    monkeypatch.syspath_prepend(tmp_path)
+    prices._litellms_table.cache_clear()
+    yield table
+    prices._litellms_table.cache_clear()
+
+
+def test_litellms_table_is_asked_for_what_ours_has_not(litellm: Path) -> None:
+    known = known_price_for(ModelConfig(model_name="gpt-99-2027-01-02"))
+    assert known == (Price(input=2, output=8, cached_input=0.5), "the table of litellm 9.9")
+    tiers = LongPrompts(above=200_000, input=2, output=2)
+    assert price_for(ModelConfig(model_name="gemini/gemini-99")) == Price(input=1, output=5, long_prompts=tiers)
+    for unknown in ("gpt-image", "gpt-free", "gpt-98", "anthropic/gpt-99"):
+        assert price_for(ModelConfig(model_name=unknown)) is None
+    assert price_for(ModelConfig(model_name="gpt-4o")) == price_table().by_provider["OpenAI"]["gpt-4o"]
+
+
+@pytest.mark.parametrize("text", ["", "[1", "[]"])
+def test_a_table_of_litellm_that_cannot_be_read_tells_nothing(litellm: Path, text: str) -> None:
+    litellm.write_text(text)
+    assert price_for(ModelConfig(model_name="gpt-99")) is None
 
 
 def test_every_price_is_whole_and_no_model_is_listed_twice() -> None:

@@ -8,9 +8,12 @@ import re
 from importlib.resources import files
 from typing import Any
 
+import litellm
 import pytest
 
-from reward_kit.generation.prices import price_table
+from reward_kit.config_models import ModelConfig
+from reward_kit.generation.prices import cost_of, known_price_for, price_table
+from reward_kit.models import Usage
 
 PREFIXES = {
     "OpenAI": "", "Anthropic": "", "Google": "gemini/", "DeepSeek": "deepseek/", "Fireworks": "fireworks_ai/",
@@ -79,3 +82,19 @@ def test_long_prompts_cost_what_they_do_in_litellms_table(theirs: dict[str, Any]
                 assert factor == pytest.approx(cost / entry[found[1]]), (model, name)
                 compared += 1
     assert compared > 60
+
+
+@pytest.mark.parametrize(
+    ("model", "provider"),
+    [
+        ("openai/gpt-4-turbo", "openai"), ("gpt-3.5-turbo", "openai"), ("gemini/gemini-3.6-flash", "gemini"),
+        ("fireworks/accounts/fireworks/models/llama-v3p1-8b-instruct", "fireworks_ai"),
+    ],
+)  # fmt: skip
+def test_what_our_table_has_not_costs_what_litellm_counts(model: str, provider: str) -> None:
+    known = known_price_for(ModelConfig(model_name=model))
+    assert known is not None and known.source.startswith("the table of litellm ")
+    name = model.removeprefix("fireworks/").removeprefix("openai/").removeprefix("gemini/")
+    asked, said = litellm.cost_per_token(f"{provider}/{name}", prompt_tokens=1000, completion_tokens=500)
+    used = Usage(prompt_tokens=1000, completion_tokens=500)
+    assert cost_of(used, known.price) == pytest.approx(asked + said)
