@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A world inside its own process: asked by messages, it answers plain data. `world_host` defines the messages.
+"""A world inside its own process: asked by messages, it answers plain data. Messages are frames, see `workers.forks`.
+
+    parent → world   (number, operation, arguments)
+    world → parent   its process id; then (number, outcome, value, tools): outcome is a word of OUTCOMES, tools are the
+                     offered tools where they are others than before, else None; with a number below zero the world
+                     asks, and is answered (number, "reply", (outcome, value))
+
+A world that was forked begins with the modules that the environment has loaded, and with random generators seeded by
+the sample's id: two worlds of one sample begin alike, share nothing, and can be made again.
 
 Nothing but plain data leaves the process: what a tool returned is made text here, and cut here, and facts must be JSON.
 """
@@ -20,13 +28,17 @@ from typing import Any
 from reward_kit.agent.calls import ToolRunner, text_of
 from reward_kit.agent.environment import Answer, Attached, Environment, World, finished
 from reward_kit.agent.tools import Tool, ToolError
-from reward_kit.agent.world_host import ASKS, DONE, LENGTH, MOST_BYTES, RAISED, TOOL_ERROR, describe, frame
 from reward_kit.errors import ItemError
 from reward_kit.models import Message, Sample
 from reward_kit.utils import exact_json
+from reward_kit.workers.child import describe
+from reward_kit.workers.forks import LENGTH, frame
 
-__all__ = ["HostedWorld", "described", "read_frame"]
+__all__ = ["ASKS", "DONE", "RAISED", "TOOL_ERROR", "HostedWorld", "described", "read_frame", "worlds_of"]
 
+DONE, TOOL_ERROR, RAISED, ASKS = OUTCOMES = ("done", "tool_error", "raised", "asks")
+_MOST_BYTES = 64 << 20
+"""Of one frame that a world sends."""
 _CLOSING_SECONDS = 5.0
 
 
@@ -37,6 +49,12 @@ async def read_frame(reader: asyncio.StreamReader) -> Any:
         return pickle.loads(await reader.readexactly(length))
     except (asyncio.IncompleteReadError, ConnectionError) as error:
         raise EOFError("the other process has closed the connection") from error
+
+
+def worlds_of(factory: bytes) -> Callable[[socket.socket], int]:
+    """What serves a world of the environment that a pickled factory makes, here and now."""
+    environment: Environment = pickle.loads(factory)()
+    return lambda channel: asyncio.run(HostedWorld(environment, channel).run())
 
 
 class HostedWorld:
@@ -77,13 +95,14 @@ class HostedWorld:
         except ToolError as error:
             outcome, value = TOOL_ERROR, (str(error), error.kind)
         except Exception as error:  # noqa: BLE001 - a named boundary: somebody's world may raise anything
-            outcome, value = RAISED, (*describe(error), isinstance(error, ItemError), getattr(error, "retryable", True))
+            kind, message, _ = describe(error)
+            outcome, value = RAISED, (kind, message, isinstance(error, ItemError), getattr(error, "retryable", True))
         await self._send(number, outcome, value)
 
     async def _send(self, number: int, outcome: str, value: Any) -> None:
         blob = frame((number, outcome, value, self._news() if outcome != ASKS else None))
-        if len(blob) > MOST_BYTES:
-            told = f"it gave {len(blob) >> 20} MB, and {MOST_BYTES >> 20} MB are taken"
+        if len(blob) > _MOST_BYTES:
+            told = f"it gave {len(blob) >> 20} MB, and {_MOST_BYTES >> 20} MB are taken"
             blob = frame((number, RAISED, ("ValueError", told, False, False), None))
         self._writer.write(blob)
         await self._writer.drain()

@@ -18,25 +18,24 @@ import functools
 import importlib.machinery
 import itertools
 import os
-import pickle
-import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reward_kit.agent import world_host
 from reward_kit.agent.calls import text_of
 from reward_kit.agent.environment import Answer, Durability, Environment, World, environment_of
-from reward_kit.agent.hosted_world import described, read_frame
+from reward_kit.agent.hosted_world import ASKS, DONE, RAISED, TOOL_ERROR, described, read_frame, worlds_of
 from reward_kit.agent.tools import Tool, ToolError
 from reward_kit.errors import ConfigError, EnvironmentFailure
 from reward_kit.models import Message, Sample
 from reward_kit.utils.module_loader import load_object
-from reward_kit.workers.process import OutputLog, standard_error
+from reward_kit.workers import forks
+from reward_kit.workers.child import describe
+from reward_kit.workers.host import Host
+from reward_kit.workers.process import OutputLog, how_it_ended
 
 __all__ = ["InWorker", "in_worker"]
 
@@ -157,7 +156,7 @@ class InWorker(Environment):
 class _Host:
     """The process that has loaded the environment, as we see it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, log: OutputLog | None) -> None:
+    def __init__(self, process: Host, control: socket.socket, log: OutputLog | None) -> None:
         self._process = process
         self._control = control
         self._log = log
@@ -173,15 +172,21 @@ class _Host:
         cls, factory: functools.partial[Environment], name: str, memory_mb: int | None, log_path: Path | None
     ) -> _Host:
         """Start a host, and wait until it has loaded the environment."""
-        orders = pickle.dumps((list(sys.path), _pickled(factory, name), memory_mb), 5)
+        if sys.platform == "win32":
+            raise ConfigError("Worlds in processes of their own need Linux or macOS; on Windows, run inside WSL.")
         ours, theirs = socket.socketpair()
-        log = None if log_path is None else OutputLog(log_path)
         with theirs:
-            process = _spawned(theirs.fileno(), standard_error() if log is None else log.descriptor)
+            load = functools.partial(forks.hold, functools.partial(worlds_of, _pickled(factory, name)), theirs.fileno())
+            log = None if log_path is None else OutputLog(log_path)
+            process = Host(
+                load, name="worlds", memory_mb=memory_mb, output=None if log is None else log.descriptor,
+                variables={"PYTHONHASHSEED": "0"},  # sets keep their order when steps are played again
+                tied=True, passed=(theirs.fileno(),),
+            )  # fmt: skip
         host = cls(process, ours, log)
         try:
             async with asyncio.timeout(_STARTUP_SECONDS):
-                await asyncio.to_thread(_feed, process, orders)
+                await asyncio.to_thread(process.brief)
                 reader, host._writer = await asyncio.open_unix_connection(sock=ours.dup())
                 ready, *rest = await read_frame(reader)
         except (EOFError, TimeoutError, OSError) as error:
@@ -218,7 +223,7 @@ class _Host:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                socket.send_fds(self._control, [world_host.COMMAND.pack(world_host.OPEN, 0)], [theirs.fileno()])
+                socket.send_fds(self._control, [forks.COMMAND.pack(forks.OPEN, 0)], [theirs.fileno()])
             except OSError as error:
                 ours.close()
                 self.is_alive = False
@@ -231,7 +236,7 @@ class _Host:
             self.abandon()
             return
         with contextlib.suppress(OSError):
-            self._control.sendall(world_host.COMMAND.pack(world_host.KILL, pid))
+            self._control.sendall(forks.COMMAND.pack(forks.KILL, pid))
 
     async def how_ended(self, pid: int) -> str:
         """How a world's process ended; reads on from "its process"."""
@@ -240,20 +245,13 @@ class _Host:
                 while pid not in self._ended and self.is_alive and self.threads == 1:
                     await self._news.wait()
         status = self._ended.pop(pid, None)
-        if status is None:
-            return "ended"
-        code = os.waitstatus_to_exitcode(status)
-        if code >= 0:
-            return f"exited with code {code}"
-        hint = "out of memory?" if code == -signal.SIGKILL else signal.strsignal(-code) or "unknown"
-        return f"was killed by signal {-code} ({hint})"
+        return "ended" if status is None else how_it_ended(os.waitstatus_to_exitcode(status))
 
     def abandon(self) -> None:
         """Kill it, and with it all its worlds."""
         self.is_alive = False
         self._control.close()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
 
     async def close(self) -> None:
         """End it, and wait until it has ended."""
@@ -263,29 +261,9 @@ class _Host:
             await asyncio.gather(self._listening, return_exceptions=True)
         if self._writer is not None:
             self._writer.close()
-        await asyncio.to_thread(self._process.wait)
+        await asyncio.to_thread(self._process.close)
         if self._log is not None:
             self._log.close()
-
-
-def _spawned(control: int, output: int) -> subprocess.Popen[bytes]:
-    if sys.platform == "win32":
-        raise ConfigError("Worlds in processes of their own need Linux or macOS; on Windows, run inside WSL.")
-    return subprocess.Popen(
-        [sys.executable, "-u", "-P", world_host.__file__, str(os.getpid()), str(control)],
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=output,
-        pass_fds=(control,),
-        start_new_session=True,
-        env={**os.environ, "PYTHONHASHSEED": "0"},  # sets keep their order when steps are played again
-    )
-
-
-def _feed(process: subprocess.Popen[bytes], orders: bytes) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-        pipe.write(orders)
 
 
 def _pickled(factory: functools.partial[Environment], name: str) -> bytes:
@@ -429,7 +407,7 @@ class WorldInWorker(World):
 
     def _write(self, operation: str, arguments: tuple[Any, ...]) -> int:
         number = next(self._numbers)
-        self._writer.write(world_host.frame((number, operation, arguments)))
+        self._writer.write(forks.frame((number, operation, arguments)))
         return number
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
@@ -440,7 +418,7 @@ class WorldInWorker(World):
                 self._heard = time.monotonic()
                 if tools is not None:
                     self._tools = [self._tool(**described) for described in tools]
-                if outcome == world_host.ASKS:
+                if outcome == ASKS:
                     task = asyncio.create_task(self._reply(number, *value))
                     self._replying.add(task)
                     task.add_done_callback(self._replying.discard)
@@ -460,9 +438,9 @@ class WorldInWorker(World):
             raise self._user_failed or failure from None
 
     def _settle(self, future: asyncio.Future[Any], outcome: str, value: Any) -> None:
-        if outcome == world_host.DONE:
+        if outcome == DONE:
             future.set_result(value)
-        elif outcome == world_host.TOOL_ERROR:
+        elif outcome == TOOL_ERROR:
             future.set_exception(ToolError(*value))
         else:
             kind, message, is_ours, retryable = value
@@ -472,15 +450,15 @@ class WorldInWorker(World):
     async def _reply(self, number: int, what: str, name: str, arguments: dict[str, Any]) -> None:
         """Answer whether a call may run, run a tool that was attached to the world here, or ask the user."""
         try:
-            reply = (world_host.DONE, await self._asked(what, name, arguments))
+            reply = (DONE, await self._asked(what, name, arguments))
         except ToolError as error:
-            reply = (world_host.TOOL_ERROR, (str(error), error.kind))
+            reply = (TOOL_ERROR, (str(error), error.kind))
         except EnvironmentFailure as error:
             self._user_failed = error
-            reply = (world_host.RAISED, str(error))
+            reply = (RAISED, str(error))
         except Exception as error:  # noqa: BLE001 - a named boundary: somebody's tool may raise anything
-            reply = (world_host.RAISED, ": ".join(world_host.describe(error)))
-        self._writer.write(world_host.frame((number, "reply", reply)))
+            reply = (RAISED, ": ".join(describe(error)[:2]))
+        self._writer.write(forks.frame((number, "reply", reply)))
 
     async def _asked(self, what: str, name: str, arguments: dict[str, Any]) -> Any:
         if what == "approval":

@@ -7,20 +7,17 @@ One such process per process, started by the first question. Without the extra `
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import json
-import os
 import re
-import select
 import subprocess
 import sys
 import threading
-import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from reward_kit.mathematics import math_verify_process
 from reward_kit.utils.per_process import PerProcess
+
+if TYPE_CHECKING:
+    from reward_kit.workers.host import Host
 
 __all__ = ["ask", "close", "worth_asking"]
 
@@ -28,7 +25,6 @@ _WAIT_SECONDS: Final = 60.0
 """Wall-clock time after which the process is thought to be lost; it bounds itself by steps."""
 _LONGEST: Final = 1_000
 _DEEPEST: Final = 30
-_PROGRAM: Final = math_verify_process.__file__
 _BEYOND: Final = re.compile(r"\\(?:i{0,3}nt|oint|sum|prod|lim|partial|det|begin)(?![A-Za-z])")
 _FORMULA: Final = re.compile(r"\\[a-zA-Z]|\d|[=<>^]")
 _COMMAND: Final = re.compile(r"\\(?:begin|end)\{[a-z]+\}|\\(?!forall|exists|text|mbox)[A-Za-z]+")
@@ -36,7 +32,6 @@ _TOWER: Final = re.compile(r"\^\{?\d{1,9}\^|!\){0,9}!|\d{5}!|\^\{?\d{5}")
 """Numbers that nobody can write down: powers of powers, factorials of factorials."""
 _FRAGMENT: Final = re.compile(r"^\s*[=<>*/^,.]|[-+=<>*/^\\]\s*$|\d\s+\d")
 _STATEMENT: Final = re.compile(r"[A-Za-z]{4}|forall|exists|\\text|\\mbox|[∀∃\n]")
-_VERDICTS: Final = {b"1": True, b"0": False}
 
 
 def worth_asking(gold: str, answer: str) -> bool:
@@ -71,9 +66,7 @@ def ask(gold: str, answer: str) -> bool | None:
         return None
     # Math-verify does other work for the same pair the other way round; the verdict must not depend on that.
     first, second = sorted((gold, answer), key=lambda text: (not _BEYOND.search(text), text))
-    question = json.dumps({"gold": first, "answer": second}).encode() + b"\n"
-    reply = _helpers.get().answer(question)
-    return None if reply is None else _VERDICTS.get(reply)
+    return _helpers.get().answer(first, second)
 
 
 def close() -> None:
@@ -85,81 +78,44 @@ class _Helper:
     """The process that answers: started by the first question, and replaced when it has fallen silent."""
 
     def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
+        self.host: Host | None = None
         self._lock = threading.Lock()
 
-    def answer(self, question: bytes) -> bytes | None:
+    def answer(self, gold: str, answer: str) -> bool | None:
         """What it replies; `None` where it cannot be started, or a second one falls silent too."""
+        from reward_kit.workers.outcomes import Done
+
         with self._lock:
             for _ in range(2):
-                self.process = self.process or _started()
-                if self.process is None:
+                try:
+                    self.host = self.host or _started()
+                except OSError:
                     return None
-                reply = _exchange(self.process, question)
-                if reply is not None:
-                    return reply
+                outcome = self.host.call(gold, answer, within=_WAIT_SECONDS)
+                if not self.host.has_ended():
+                    return outcome.value if isinstance(outcome, Done) else None
                 self.close()
         return None
 
     def close(self) -> None:
         """End the process, if there is one."""
-        if self.process is not None:
-            self.hang_up()
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        if self.host is not None:
+            self.host.close()
+            self.host = None
 
     def hang_up(self) -> None:
-        """Close the pipes, and leave the process alone: in a fork it is the parent's."""
-        if self.process is not None:
-            for pipe in (self.process.stdin, self.process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
+        """Leave the process alone: in a fork it is the parent's."""
+        if self.host is not None:
+            self.host.let_go()
+
+
+def _started() -> Host:
+    # Most answers are decided without it: what it needs is loaded for those that are not.
+    from reward_kit.mathematics.math_verify_process import questions
+    from reward_kit.workers.host import Host
+
+    variables = {"PYTHONHASHSEED": "0"}  # the order of sets is part of what sympy does
+    return Host(questions, name="math-verify", output=subprocess.DEVNULL, variables=variables)
 
 
 _helpers = PerProcess(_Helper, _Helper.close, _Helper.hang_up)
-
-
-def _started() -> subprocess.Popen[bytes] | None:
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-P", _PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            env={**os.environ, "PYTHONHASHSEED": "0"},  # the order of sets is part of what sympy does
-        )
-    except OSError:
-        return None
-    if _line(process) == b"ready":
-        return process
-    process.kill()
-    process.wait()
-    return None
-
-
-def _exchange(process: subprocess.Popen[bytes], question: bytes) -> bytes | None:
-    assert process.stdin is not None
-    try:
-        process.stdin.write(question)
-    except OSError:
-        return None
-    return _line(process)
-
-
-def _line(process: subprocess.Popen[bytes]) -> bytes | None:
-    """The next line the process writes; `None` if it ends, or writes nothing for too long."""
-    assert process.stdout is not None
-    deadline = time.monotonic() + _WAIT_SECONDS
-    poll = select.poll()
-    poll.register(process.stdout, select.POLLIN)
-    line = b""
-    while not line.endswith(b"\n"):
-        ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        more = os.read(process.stdout.fileno(), 64) if ready else b""
-        if not more:
-            return None
-        line += more
-    return line.strip()

@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that asks math-verify; run as a script, it knows nothing of this package.
+"""What asks math-verify, in a process of its own.
 
 It loads math-verify once, then forks for each question: a question has a number of steps, some memory and no future,
 and whatever it does to its own process is gone with it. A step is a run of the garbage collector, which comes after so
 many new objects: that is the same on every machine, busy or not, and costs nothing to count. Processor time only bounds
-what makes no objects, such as one long multiplication. The process ends when nobody asks for a while, and with its
-parent.
-
-    {"gold": …, "answer": …} ──▶ 1 equal   0 not   - cannot tell
+what makes no objects, such as one long multiplication. The process ends when nobody asks for a while.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
-import json
 import os
 import resource
-import select
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
+
+from reward_kit.workers.forks import in_a_fork
 
 STEPS = 900
 """About half a second of sympy on an idle core."""
@@ -29,51 +27,31 @@ EVALUATIONS = 15_000
 """Numbers that sympy may compute, which makes few objects that stay: some tenths of a second of an integral."""
 CPU_SECONDS = 3.0
 MEMORY_BYTES = 256 << 20
-IDLE_SECONDS = 120.0
+IDLE_SECONDS = 120
 EQUAL, DIFFERENT, UNKNOWN = 1, 0, 2
-_WORDS = {EQUAL: b"1", DIFFERENT: b"0", UNKNOWN: b"-"}
+_VERDICTS = {EQUAL: True, DIFFERENT: False}
 
 
-def main() -> None:
-    """Answer questions until standard input ends or falls silent."""
+def questions() -> Callable[[str, str], bool | None]:
+    """What answers them: whether both are equal; None where that cannot be told."""
     import math_verify
 
-    _warm(math_verify)
-    os.write(1, b"ready\n")
-    pending = b""
-    while True:
-        line, separator, rest = pending.partition(b"\n")
-        if separator:
-            pending = rest
-            question = json.loads(line)
-            os.write(1, _WORDS.get(_forked(math_verify, question), b"-") + b"\n")
-            continue
-        readable, _, _ = select.select([0], [], [], IDLE_SECONDS)
-        more = os.read(0, 1 << 16) if readable else b""
-        if not more:
-            return
-        pending += more
+    def answer(gold: str, given: str) -> bool | None:
+        signal.alarm(0)
+        code = in_a_fork(lambda: _limited(math_verify, gold, given), UNKNOWN)
+        signal.alarm(IDLE_SECONDS)
+        return _VERDICTS.get(code)
 
-
-def _warm(math_verify: Any) -> None:
-    """Load here what each question would load again, and leave it out of what is counted and collected."""
-    _judge(math_verify, r"\sum_{k=1}^{3} k^2", r"\frac{1}{2} + x")
+    _judge(math_verify, r"\sum_{k=1}^{3} k^2", r"\frac{1}{2} + x")  # loads what each question would load again
     gc.collect()
-    gc.freeze()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(IDLE_SECONDS)
+    return answer
 
 
-def _forked(math_verify: Any, question: dict[str, str]) -> int:
-    """The exit code of a child that judges; a child that was killed cannot tell."""
-    child = os.fork()
-    if child == 0:
-        code = UNKNOWN
-        try:
-            _limit()
-            code = _judge(math_verify, question["gold"], question["answer"])
-        finally:
-            os._exit(code)  # skips everything that could still happen here, exceptions too
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
+def _limited(math_verify: Any, gold: str, answer: str) -> int:
+    _limit()
+    return _judge(math_verify, gold, answer)
 
 
 def _count_steps() -> None:
@@ -102,8 +80,6 @@ def _count_steps() -> None:
 
 
 def _limit() -> None:
-    os.close(0)
-    os.close(1)
     _count_steps()
     # The default action of this signal ends the process, even in the middle of one long multiplication.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
@@ -126,7 +102,3 @@ def _judge(math_verify: Any, gold: str, answer: str) -> int:
     # A text that stayed a text was not understood.
     understood = all(any(not isinstance(found, str) for found in side) for side in (right, given))
     return DIFFERENT if understood else UNKNOWN
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,8 @@
         outcome = await pool.call(messages, ground_truth="72")     # Done | Raised | TimedOut | Died
 
 `outcomes` holds what a call can come to, `pool` shares calls out, `process` is one worker as the pool sees it, and
-`child` is the program that the worker runs.
+`child` is the program that the worker runs. `host` is one such process without a pool, and `forks` what it does where
+each who asks is to have a copy of it.
 """
 
 from __future__ import annotations

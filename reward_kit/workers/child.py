@@ -271,7 +271,7 @@ class _Service:
             return _unsendable(value, error)
 
 
-def _die_with_parent(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Ask Linux for a SIGKILL when the parent ends; elsewhere the closed channel must do."""
     if sys.platform == "linux":
         with suppress(ImportError, OSError, AttributeError):
@@ -328,7 +328,8 @@ def _make(setup: bytes, factory: bytes) -> Callable[..., Any]:
 def main() -> None:
     """Greet the pool with a working callable or the reason why there is none, then serve."""
     parent, channel, page = map(int, sys.argv[2:5])
-    _die_with_parent(parent)
+    if parent:
+        die_with_parent(parent)
     _give_way()
     sys.argv[:] = [""]
     sys.modules["__main__"] = ModuleType("__main__")  # the user's names must not meet those of this file

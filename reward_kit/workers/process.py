@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -24,7 +24,16 @@ from reward_kit.redaction import blot
 from reward_kit.workers import child
 from reward_kit.workers.outcomes import Outcome, Raised
 
-__all__ = ["Launch", "OutputLog", "PendingCall", "Running", "WorkerProcess", "standard_error"]
+__all__ = [
+    "Launch",
+    "OutputLog",
+    "PendingCall",
+    "Running",
+    "WorkerProcess",
+    "how_it_ended",
+    "kill_group",
+    "standard_error",
+]
 
 _POLL_SECONDS = 0.002
 _KILL_SECONDS = 10.0
@@ -66,7 +75,7 @@ class Running(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """What every worker of a pool is started with."""
+    """What a process is started with."""
 
     name: str
     factory: bytes
@@ -74,21 +83,47 @@ class Launch(NamedTuple):
     path: list[str]
     """What becomes `sys.path`."""
     cwd: str
-    memory_mb: int | None
-    output: int | None
+    memory_mb: int | None = None
+    output: int | None = None
     """Where user code's standard output and error go; None: to this process's standard error."""
+    variables: Mapping[str, str] = {}
+    """Of the environment, beside those of this process."""
+    tied: bool = True
+    """Whether it is killed as soon as the thread ends that started it; else it ends when nobody speaks to it."""
+    passed: tuple[int, ...] = ()
+    """Descriptors that it holds beside its connection, by the same numbers."""
 
-    def spawn(self, channel: int, page: int) -> subprocess.Popen[bytes]:
-        """Start a process in a session of its own, which holds the two descriptors and this pool's output."""
-        program = [sys.executable, "-u", "-P", child.__file__, self.name, str(os.getpid()), str(channel), str(page)]
+    @property
+    def orders(self) -> list[bytes]:
+        """What it is told first."""
+        return [pickle.dumps((self.path, self.memory_mb), 5), self.factory]
+
+    def start(self) -> tuple[socket.socket, mmap.mmap, subprocess.Popen[bytes]]:
+        """Start a process in a session of its own: our end of its connection, the shared page, and the process."""
+        ours, theirs = socket.socketpair()
+        page = _new_page()
+        try:
+            with theirs:
+                process = self._spawn(theirs.fileno(), page)
+            return ours, mmap.mmap(page, 8 * child.PAGE_WORDS), process
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            os.close(page)
+
+    def _spawn(self, channel: int, page: int) -> subprocess.Popen[bytes]:
+        parent = os.getpid() if self.tied else 0
+        program = [sys.executable, "-u", "-P", child.__file__, self.name, str(parent), str(channel), str(page)]
         output = standard_error() if self.output is None else self.output
         return subprocess.Popen(
             program,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            pass_fds=(channel, page),
+            pass_fds=(channel, page, *self.passed),
             cwd=self.cwd,
+            env={**os.environ, **self.variables},
             start_new_session=True,
         )
 
@@ -188,28 +223,14 @@ class WorkerProcess(asyncio.Protocol):
         """What user code has done to the connection, where it has."""
         self._lost = asyncio.Event()
         self._transport: asyncio.WriteTransport | None = None
-        self._socket, self._page_map, self._process = self._start(launch)
+        self._socket, self._page_map, self._process = launch.start()
+        self._socket.setblocking(False)
         self._page = memoryview(self._page_map).cast("Q")
         self._connecting = asyncio.get_running_loop().create_task(self._connect(launch))
 
-    @staticmethod
-    def _start(launch: Launch) -> tuple[socket.socket, mmap.mmap, subprocess.Popen[bytes]]:
-        ours, theirs = socket.socketpair()
-        page = _new_page()
-        try:
-            with theirs:
-                process = launch.spawn(theirs.fileno(), page)
-            ours.setblocking(False)
-            return ours, mmap.mmap(page, 8 * child.PAGE_WORDS), process
-        except OSError:
-            ours.close()
-            raise
-        finally:
-            os.close(page)
-
     async def _connect(self, launch: Launch) -> None:
         await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=self._socket)
-        self._write([pickle.dumps((launch.path, launch.memory_mb), 5), launch.factory])
+        self._write(launch.orders)
 
     # ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -368,8 +389,7 @@ class WorkerProcess(asyncio.Protocol):
 
     def kill(self) -> None:
         """Kill the process and its group. The group's number is not given away while anyone is left in it."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        kill_group(self._process.pid)
 
     async def bury(self, grace: float) -> str:
         """Give the process `grace` seconds to end, kill what is left of its group, and say how it ended."""
@@ -381,7 +401,7 @@ class WorkerProcess(asyncio.Protocol):
         self._cut_off()
         if self.garbled:
             return self.garbled
-        return _how_it_ended(self._process.returncode if ended else child.CLOSED_CODE)
+        return how_it_ended(self._process.returncode if ended else child.CLOSED_CODE)
 
     def _cut_off(self) -> None:
         # Not where the line is closed already: asyncio fails if what was to be sent was sent after the closing.
@@ -410,7 +430,14 @@ class WorkerProcess(asyncio.Protocol):
         self._page_map.close()
 
 
-def _how_it_ended(code: int) -> str:
+def kill_group(leader: int) -> None:
+    """Kill a process that leads a group, and all that it has started in it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS refuses where all of them have ended
+        os.killpg(leader, signal.SIGKILL)
+
+
+def how_it_ended(code: int) -> str:
+    """The end of a process by its exit code; reads on from "the process"."""
     if code == child.CLOSED_CODE:
         return "closed its connection to the pool"
     if code >= 0:

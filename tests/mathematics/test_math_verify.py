@@ -30,7 +30,7 @@ def _closed() -> Iterator[None]:
 
 
 def process_id() -> int:
-    process = math_verify._helpers.get().process
+    process = math_verify._helpers.get().host
     assert process is not None
     return process.pid
 
@@ -90,7 +90,7 @@ def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
     program = (
         "from reward_kit.mathematics import math_verify\n"
         "assert math_verify.ask('1', '1')\n"
-        "print(math_verify._helpers.get().process.pid)\n"
+        "print(math_verify._helpers.get().host.pid)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not Path(f"/proc/{int(done.stdout)}").exists()

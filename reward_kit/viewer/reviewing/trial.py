@@ -11,22 +11,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-import orjson
-
 from reward_kit.analysis.lines import as_text
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.datasets.rows import as_written, text_of
 from reward_kit.models import Message, Rollout, Sample
+from reward_kit.redaction import mask
 from reward_kit.utils import exact_json
 from reward_kit.viewer import wire
+from reward_kit.viewer.reviewing.trial_process import judge_of_trials
+from reward_kit.workers.host import Host
+from reward_kit.workers.outcomes import Died, Done, Raised, TimedOut
 
 __all__ = ["edited", "not_judged", "try_again"]
 
@@ -82,34 +83,24 @@ def try_again(
     """
     start = time.perf_counter()
     rollouts = edited(group, index, answer, truth)
-    order = exact_json.dumps(
-        {"config": config, "index": index, "rollouts": [one.model_dump(mode="json") for one in rollouts]}
-    )
-    child = subprocess.Popen(
-        [sys.executable, "-m", "reward_kit.viewer.reviewing.trial_process"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        cwd=folder,
-    )  # fmt: skip
-    try:
-        said, errors = child.communicate(order, timeout=_LONGEST + _PATIENCE)
-    except subprocess.TimeoutExpired:
-        return not_judged(f"The trial took longer than {_LONGEST:g} s and was ended.", time.perf_counter() - start)
-    finally:
-        _end(child)
-    try:
-        found = orjson.loads(said)
-    except orjson.JSONDecodeError:
-        tail = errors.decode("utf-8", "replace").strip()[-_OUTPUT:]
-        failure = f"The trial ended without a verdict (exit code {child.returncode}). {tail}"
-        return not_judged(failure, time.perf_counter() - start)
-    return cast(wire.TrialResult, {**found, "seconds": time.perf_counter() - start})
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """End the process and whatever it started: they are a session of their own."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS refuses where all of them have ended
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+    place = os.getcwd() if folder is None else str(folder)
+    with (
+        tempfile.TemporaryFile() as printed,
+        Host(judge_of_trials, name="trial", path=[place, *sys.path], cwd=place, output=printed.fileno()) as host,
+    ):
+        outcome = host.call(config, rollouts, index, within=_LONGEST + _PATIENCE)
+        seconds = time.perf_counter() - start
+        match outcome:
+            case Done(value=found):
+                return cast(wire.TrialResult, {**found, "seconds": seconds})
+            case TimedOut():
+                return not_judged(f"The trial took longer than {_LONGEST:g} s and was ended.", seconds)
+            case Died(reason=why):
+                printed.seek(0)
+                why += f". {printed.read().decode('utf-8', 'replace').strip()[-_OUTPUT:]}"
+            case Raised(type=kind, message=message):
+                why = f"raised {kind}: {mask(message)}"
+    return not_judged(f"The process of the trial {why}", seconds)
 
 
 def not_judged(failure: str, seconds: float = 0.0) -> wire.TrialResult:

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of one trial: an order on standard input, a verdict on standard output. See `trial`."""
+"""What judges in the process of a trial. See `trial`."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import orjson
 import yaml
 
 from reward_kit.config_models import RewardConfig, load_config
@@ -18,33 +15,30 @@ from reward_kit.redaction import mask, remember_environment
 from reward_kit.scoring.rewards import Reward
 from reward_kit.scoring.scorers import open_scorer
 from reward_kit.storage.tables import metrics_of
-from reward_kit.utils import exact_json
 from reward_kit.utils.event_loop import run_sync
 
-__all__ = ["main"]
+__all__ = ["judge_of_trials"]
 
 
-def main() -> None:
-    """Judge what the order says, and print what came of it. What the reward prints goes to standard error."""
+def judge_of_trials() -> Callable[[str, Sequence[Rollout], int], dict[str, Any]]:
+    """What judges: of a run's config, a sample's rollouts and the number of one, what came of that."""
     remember_environment()
-    with os.fdopen(os.dup(1), "wb") as answer:
-        os.dup2(2, 1)
-        order = exact_json.loads(sys.stdin.buffer.read())
+
+    def judge(config: str, rollouts: Sequence[Rollout], index: int) -> dict[str, Any]:
         try:
-            found = run_sync(lambda: _judged(order))
+            return run_sync(lambda: _judged(config, rollouts, index))
         except (RewardKitError, yaml.YAMLError, ImportError, OSError) as error:
-            found = _trial_result(failure=mask(str(error)))
-        answer.write(orjson.dumps(found))
+            return _trial_result(failure=mask(str(error)))
+
+    return judge
 
 
-async def _judged(order: Mapping[str, Any]) -> dict[str, Any]:
-    values = yaml.safe_load(order["config"])
-    config = load_config(values)
-    rollouts = [Rollout.model_validate(one) for one in order["rollouts"]]
-    (wanted,) = (place for place, one in enumerate(rollouts) if one.response_index == order["index"])
+async def _judged(text: str, rollouts: Sequence[Rollout], index: int) -> dict[str, Any]:
+    config = load_config(yaml.safe_load(text))
+    (wanted,) = (place for place, one in enumerate(rollouts) if one.response_index == index)
     settings = config.reward.for_split(rollouts[0].sample.split)
     reward = Reward(_alone(settings))
-    asked = rollouts if reward.judges_groups else [rollouts[wanted]]
+    asked = [*rollouts] if reward.judges_groups else [rollouts[wanted]]
     async with open_scorer(reward, None, config.sandbox, config.judge, agent=config.agent) as scorer:
         verdicts = await scorer.score(asked)
     verdict = verdicts[wanted if reward.judges_groups else 0]
@@ -65,7 +59,3 @@ def _alone(config: RewardConfig) -> RewardConfig:
 
 def _trial_result(**found: Any) -> dict[str, Any]:
     return {"score": None, "passed": None, "reason": "", "metrics": [], "failure": None} | found
-
-
-if __name__ == "__main__":
-    main()
