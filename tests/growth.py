@@ -40,16 +40,20 @@ def growth_of_calls(work: Callable[[int], object], size: int, times: int = 4) ->
 def growth_of_time(work: Callable[[int], object], size: int, times: int = 4, at_least: float = 0.0) -> float:
     """How many times the processor time of `work(size)` is taken by `work(times * size)`: the best of a few runs.
 
-    Less than `at_least` seconds counts as that much: what is over so soon does not grow.
+    Less than `at_least` seconds counts as that much: what is over so soon does not grow. The longer is run again only
+    while it seems to take more than twice its share, which a busy machine can feign; the shorter always is, since noise
+    in it would hide growth.
     """
-    longer, shorter = _processor_time(lambda: work(times * size)), _processor_time(lambda: work(size))
-    return max(longer, at_least) / max(shorter, at_least / times)
-
-
-def _processor_time(work: Callable[[], object]) -> float:
-    best = float("inf")
+    shorter = max(min(_processor_time(work, size) for _ in range(_REPEATS)), at_least / times, 1e-9)
+    longer = float("inf")
     for _ in range(_REPEATS):
-        started = time.thread_time()
-        work()
-        best = min(best, time.thread_time() - started)
-    return max(best, 1e-9)
+        longer = min(longer, _processor_time(work, times * size))
+        if longer <= max(at_least, 2 * times * shorter):
+            break
+    return max(longer, at_least) / shorter
+
+
+def _processor_time(work: Callable[[int], object], size: int) -> float:
+    started = time.thread_time()
+    work(size)
+    return time.thread_time() - started
