@@ -5,7 +5,8 @@ python scripts/quick.py [--since REVISION] [--seconds 120] [--list]
 
 A change is what differs from REVISION: where the branch left main; on main itself the last commit, or what is not
 committed yet. Its tests are those that changed, those whose path mirrors a changed module's, and those that import a
-changed module: directly first, then through one other module. `make test` runs all.
+changed module: directly first, then through one other module, those first that import least: they say most of it, and
+take the shortest time. `make test` runs all.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ def tests_of(changed: Sequence[str]) -> Iterator[str]:
     distant = {path for path, names in imports.items() if names & through}
     seen: set[str] = set()
     for ring in (near, direct, {*_WATCHERS} if changed else set(), distant):
-        tests = sorted(path for path in ring - seen if _is_test(path) and _exists(path))
+        tests = [path for path in sorted(ring - seen) if _is_test(path) and _exists(path)]
         seen.update(tests)
-        yield from tests
+        yield from sorted(tests, key=lambda path: len(imports.get(path, ())))
 
 
 def _run(chosen: Sequence[str], seconds: float, workers: str) -> int:
@@ -94,7 +95,7 @@ def _exists(path: str) -> bool:
 
 
 def _is_test(path: str) -> bool:
-    return path.startswith("tests/") and Path(path).name.startswith("test_")
+    return path.startswith("tests/") and Path(path).name.startswith("test_") and path.endswith(".py")
 
 
 def _mirror(path: str) -> str:

@@ -16,6 +16,7 @@ FILES = {
     "reward_kit/other.py": "Y = 1\n",
     "tests/room/test_part.py": "def test_mirrors(): pass\n",
     "tests/test_imports.py": "from reward_kit.room import part\ndef test_it(): pass\n",
+    "tests/test_a_lot.py": "import ast, json, os\nfrom reward_kit.room import user\ndef test_it(): pass\n",
     "tests/test_through.py": "import reward_kit.room.user\ndef test_it(): pass\n",
     "tests/test_other.py": "def test_it(): pass\ndef unused():\n    import reward_kit.other\n",
 }
@@ -47,7 +48,8 @@ def test_nearest_first_and_what_is_not_concerned_not_at_all(repository: Path) ->
     _git(repository, "commit", "-q", "-a", "-m", "change")
     (repository / "tests/test_new.py").write_text("def test_new(): pass\n")
     listed = quick(repository, "--list").stdout.split()
-    assert listed == ["tests/room/test_part.py", "tests/test_new.py", "tests/test_imports.py", "tests/test_through.py"]
+    nearest = ["tests/room/test_part.py", "tests/test_new.py", "tests/test_imports.py"]
+    assert listed == [*nearest, "tests/test_through.py", "tests/test_a_lot.py"]
 
 
 def test_it_runs_them_and_fails_with_them(repository: Path) -> None:
