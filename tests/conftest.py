@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 
@@ -13,6 +14,10 @@ from hypothesis import HealthCheck, settings
 from reward_kit.redaction import forget_all
 
 pytest_plugins = ["tests.dead_workers"]
+
+# Compiled once, for this process and the hundreds that tests start: nearly all that these do is import the package.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A slow machine is not a failure. The same examples everywhere and each time: what fails in CI fails at home, and what
 # passes at home passes in CI. Others are tried by `make test-search`, which chooses the second profile.
