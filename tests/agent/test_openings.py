@@ -166,7 +166,7 @@ async def test_what_hangs_in_a_world_costs_its_own_episode_alone(
     async def count() -> None:
         nonlocal turns_of_the_loop
         while True:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.002)
             turns_of_the_loop += 1
 
     counting = asyncio.create_task(count())
@@ -182,7 +182,7 @@ async def test_what_hangs_in_a_world_costs_its_own_episode_alone(
     await finished(environment.close())
     failed = [rollout.sample.id for rollout in rollouts if rollout.failure is not None]
     assert failed == ([] if where == "close" else ["0"])
-    assert turns_of_the_loop > 100, "the others' time goes on meanwhile"
+    assert turns_of_the_loop > 20, "the others' time goes on meanwhile"
 
 
 async def test_the_seconds_of_tools_count_when_an_episode_goes_on(tmp_path: Path) -> None:
