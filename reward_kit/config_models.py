@@ -59,6 +59,7 @@ __all__ = [
     "SandboxTool",
     "ScoreActorsConfig",
     "StrictPart",
+    "TokensAsked",
     "UserConfig",
     "WritingApi",
     "by_main_names",
@@ -393,6 +394,10 @@ class MockConfig(_Part):
     """Every k-th call fails with an error that can be retried, to try out failures."""
 
 
+TokensAsked = Literal["ids", "ids+logprobs"]
+"""What is wanted to be known of the tokens of each answer."""
+
+
 class Sampling(_Part):
     """The sampling settings that are sent to the endpoint."""
 
@@ -412,6 +417,9 @@ class Sampling(_Part):
     """Texts that end an answer. The answer stops before the first of them."""
     seed: int | None = None
     """The seed of the run. Each draw of each sample gets its own seed, derived from this one."""
+    tokens: TokensAsked | None = None
+    """Ask for the ids of each answer's tokens (`ids`), or also for their log-probabilities (`ids+logprobs`), in the
+    provider's words; an answer without them ends the run. vLLM, SGLang and Together tell them."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Further fields of the request body, sent as they are."""
 
@@ -509,6 +517,8 @@ class GenerationConfig(ModelConfig):
     def _batched_one_by_one(self) -> Self:
         if self.transport == "batch" and self.n_mode == "native":
             raise ValueError("a batch has a line for each answer, so `n_mode=native` has no effect there; leave it out")
+        if self.transport == "batch" and self.tokens is not None:
+            raise ValueError("batches tell no tokens; leave `tokens` out, or `transport=batch`")
         return self
 
 

@@ -27,6 +27,7 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
     Any model at a Fireworks host is asked for there; the rest at `api_base`, or at OpenAI.
     """
     name = _name_of(config)
+    _check_tokens(config)
     if config.api_base is None:
         if name == "mock":
             return _mock(config)
@@ -40,6 +41,7 @@ def make_client(config: ModelConfig, *, needs_key: bool = True) -> ModelClient:
 def check_model(config: ModelConfig) -> None:
     """Refuse a model that has no name, a provider that nobody knows, and a key that is missing; make nothing."""
     _name_of(config)
+    _check_tokens(config)
     key_of(config)
 
 
@@ -51,6 +53,20 @@ def _name_of(config: ModelConfig) -> str:
             "'mock' for answers without a model; or set `generation.enabled=false` to score answers in the data."
         )
     return config.model_name
+
+
+def _check_tokens(config: ModelConfig) -> None:
+    """Refuse to ask for the ids of tokens where they are never told."""
+    if config.tokens is None:
+        return
+    name, preset = config.model_name or "", preset_of(config)
+    own = preset is None and config.api_base is not None and not is_fireworks(name, config.api_base)
+    tells = own or (preset is not None and preset.rules.token_ids is not None)
+    if not tells or api_of(config) != "chat":
+        raise ConfigError(
+            f"`generation.tokens` asks for the ids of tokens, and {name!r} is asked where they are not told. Leave it "
+            "out, or ask a server of your own (vLLM, SGLang) by `generation.api_base`."
+        )
 
 
 def make_judge_client(config: JudgeConfig) -> ModelClient:

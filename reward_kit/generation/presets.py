@@ -43,10 +43,13 @@ class RequestRules(NamedTuple):
     """Parameters that have no effect there, or fail the request, and why: they are not sent, and recorded."""
     takes_n: bool = True
     """Whether one request may ask for several answers, as far as is known. False: each has a request of its own."""
+    token_ids: Mapping[str, object] | None = None
+    """What asks for the ids of an answer's tokens; None where they are not told."""
 
 
-PLAIN = RequestRules()
-"""No differences that are known before the endpoint is asked."""
+_TELLS_IDS: Mapping[str, object] = MappingProxyType({"return_token_ids": True})
+PLAIN = RequestRules(token_ids=_TELLS_IDS)
+"""No differences that are known before an endpoint of the user's own is asked, which may well be vLLM or SGLang."""
 
 
 class Preset(NamedTuple):
@@ -56,7 +59,7 @@ class Preset(NamedTuple):
     """Its endpoint, or what finds it in the environment. None: the model's own name tells it."""
     key: str | None
     """The environment variable that holds its key."""
-    rules: RequestRules = PLAIN
+    rules: RequestRules = RequestRules()
     model: Callable[[str], str] = str
     """What it calls the model whose name stands behind the prefix."""
     api: WritingApi = "chat"
@@ -154,7 +157,9 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({
     "azure": Preset(_azure, "AZURE_OPENAI_API_KEY", prices="OpenAI", only_responses=_OPENAI_RESPONSES),
     "bedrock": Preset(_bedrock, "AWS_BEARER_TOKEN_BEDROCK", _ONE_ANSWER_EACH, prices="Bedrock"),
     "vertex": Preset(_vertex, "VERTEX_ACCESS_TOKEN", model=_vertex_name, prices="Google"),
-    "together": Preset("https://api.together.ai/v1", "TOGETHER_API_KEY", prices="Together"),
+    "together": Preset(
+        "https://api.together.ai/v1", "TOGETHER_API_KEY", RequestRules(token_ids={"logprobs": 1}), prices="Together"
+    ),
     "groq": Preset(
         "https://api.groq.com/openai/v1",
         "GROQ_API_KEY",
@@ -176,7 +181,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({
     "openrouter": Preset("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "fireworks": Preset(None, "FIREWORKS_API_KEY", model=_fireworks_name, prices="Fireworks"),
     "ollama": Preset("http://localhost:11434/v1", None, _ONE_ANSWER_EACH),
-    "vllm": Preset("http://localhost:8000/v1", None),
+    "vllm": Preset("http://localhost:8000/v1", None, PLAIN),
 })  # fmt: skip
 """The providers that a prefix names."""
 

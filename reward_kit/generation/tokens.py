@@ -19,7 +19,7 @@ __all__ = ["UNBOUNDED_ANSWER_TOKENS", "answer_room", "estimated_tokens", "most_t
 
 UNBOUNDED_ANSWER_TOKENS = 4096
 """What an answer is taken to be at most, where no max_tokens bounds it."""
-_BOUNDS = ("max_tokens", "max_completion_tokens")
+_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """What a request may call the bound of its answer's tokens."""
 
 _CHARACTERS_PER_TOKEN = 4

@@ -22,6 +22,7 @@ from reward_kit.errors import (
     UnreadableReplyError,
 )
 from reward_kit.generation.endings import Unserved, is_about_the_answer, reason_of
+from reward_kit.generation.token_data import tokens_of
 from reward_kit.generation.usage import usage_of
 from reward_kit.models import (
     ChatCompletionMessageToolCall,
@@ -30,7 +31,6 @@ from reward_kit.models import (
     FunctionCall,
     Message,
     SentBack,
-    Tokens,
     is_text,
 )
 from reward_kit.redaction import echoes, mask
@@ -59,7 +59,7 @@ PROTECTED_FIELDS = frozenset({"model", "messages", "input", "tools", "tool_choic
 _OURS = PROTECTED_FIELDS - {"tool_choice"}
 """Those that `extra_body` may not set."""
 
-_SENT_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in {"seed", "extra_body"})
+_SENT_AS_THEY_ARE = tuple(name for name in Sampling.model_fields if name not in {"seed", "tokens", "extra_body"})
 
 _THOUGHTS = ("reasoning_content", "reasoning")
 """What endpoints call what a model thought."""
@@ -179,7 +179,7 @@ def read_completions(
                 outcomes.append(Failure.of(error, "generate"))
             continue
         made = _completion(message=message, finish_reason=reason, usage=usage, latency_ms=latency_ms, model=model)
-        tokens = _tokens(choice, reply)
+        tokens = tokens_of(choice, reply)
         outcomes.append(made if tokens is None else made.model_copy(update={"tokens": tokens}))
         usage = None
     if len(errors) == len(choices[:most]):
@@ -207,23 +207,6 @@ def holding_key(completion: Completion, what: str) -> KeyInAnswerError | None:
         f"{what} holds a key that was sent with a request, in {where}. Nothing of it is kept or judged, and it is not "
         "asked for again. Ask whoever runs the endpoint to mend that, then run with `--retry-failed`."
     )
-
-
-def _tokens(choice: dict[str, Any], reply: dict[str, Any]) -> Tokens | None:
-    """The answer's tokens: log-probabilities as OpenAI tells them, ids as vLLM does; None where neither was asked for.
-
-    What is not as expected is left out: an answer is worth keeping without them.
-    """
-    reported = choice.get("logprobs")
-    ids, prompt_ids = choice.get("token_ids"), choice.get("prompt_token_ids", reply.get("prompt_token_ids"))
-    if reported is None and ids is None:
-        return None
-    content = reported.get("content") if isinstance(reported, dict) else None
-    try:
-        logprobs = None if not content else [entry["logprob"] for entry in content]
-        return Tokens(prompt_ids=prompt_ids, ids=ids, logprobs=logprobs)
-    except (KeyError, TypeError, ValidationError):
-        return None
 
 
 def _with_error(choice: Any, error: Any) -> Any:

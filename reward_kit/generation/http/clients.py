@@ -10,6 +10,7 @@ from reward_kit.auth import get_fireworks_api_base, resolve_api_key
 from reward_kit.config_models import ApiParamsConfig
 from reward_kit.generation.http.endpoint import Carrier, EndpointClient
 from reward_kit.generation.presets import PLAIN, RequestRules, address_elsewhere
+from reward_kit.generation.token_data import asking_for
 from reward_kit.generation.wire import Prompt, derived_seed, read_completions, settings_of, without_sent_back
 from reward_kit.http.retry import Timing
 from reward_kit.http.transport import CHAT_ROUTE
@@ -52,7 +53,8 @@ class OpenAICompatibleClient(EndpointClient):
         """The body of a request for these draws of a prompt."""
         sampling = prompt.sampling
         if sampling is not self._settings_for:
-            self._settings = self._accepted(settings_of(sampling))
+            tokens = asking_for(sampling.tokens, self._rules.token_ids)
+            self._settings = self._accepted({**tokens, **settings_of(sampling)})
             seed = {} if sampling.seed is None else self._accepted({"seed": sampling.seed})
             self._seed_name = next(iter(seed), "")
             self._settings_for = sampling
@@ -115,4 +117,5 @@ class FireworksModelClient(OpenAICompatibleClient):
             n_mode=n_mode,
             headers=headers,
             timing=timing,
+            rules=RequestRules(),
         )

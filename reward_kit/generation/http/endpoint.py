@@ -29,6 +29,7 @@ from reward_kit.generation.http.refusals import (
     read_complaint,
     refusal,
 )
+from reward_kit.generation.token_data import check_told
 from reward_kit.generation.tokens import most_usage
 from reward_kit.generation.usage import counted, usage_of, used_by
 from reward_kit.generation.wire import (
@@ -315,6 +316,7 @@ class EndpointClient(ABC):
             reply = await self._transport.post(data)
             latency_ms = (self._timing.clock() - started) * 1000
             completions = self._read(reply, body, len(draws), latency_ms)
+            check_told(completions, prompt.sampling.tokens, self._shown)
         except GenerationError as error:
             if isinstance(error, RateLimitError | ProviderError):
                 limits.failed(error, mark, tokens)
