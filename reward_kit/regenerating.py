@@ -26,7 +26,6 @@ from reward_kit.models import Message, Rollout, Sample
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, set_run_aside
 from reward_kit.storage.tables import rollout_from_line
-from reward_kit.utils import exact_json
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 if TYPE_CHECKING:
@@ -297,8 +296,7 @@ def _answers_in(rollouts: Path) -> set[Key]:
     if not rollouts.is_file():
         return set()
     with Journal(rollouts, read_only=True, owed_again=True) as journal:
-        lines = map(exact_json.loads, journal.in_order())
-        return {(line["id"], line["response_index"]) for line in lines}
+        return {(row["id"], row["response_index"]) for row in journal.rows()}
 
 
 def _refuse_place_of(stored: Stored, place: Path) -> None:

@@ -90,17 +90,15 @@ def _judged(run: Path) -> dict[tuple[str, int], Judged]:
     from reward_kit.storage.journal import Journal
     from reward_kit.storage.run_directory import RESULTS
     from reward_kit.storage.vocabularies import RUN
-    from reward_kit.utils import exact_json
 
     path = (run if run.is_dir() else run.parent) / RESULTS
     if not path.exists():
         return {}
     with Journal(path, read_only=True) as journal:
-        rows = [exact_json.loads(line) for line in journal.in_order()]
-    return {
-        (row["id"], row["response_index"]): Judged(
-            row.get(RUN.score), row.get(RUN.verification_reason), row.get("error"),
-            {output["step_index"]: output["base_reward"] for output in row.get("step_outputs") or ()},
-        )
-        for row in rows
-    }  # fmt: skip
+        return {
+            (row["id"], row["response_index"]): Judged(
+                row.get(RUN.score), row.get(RUN.verification_reason), row.get("error"),
+                {output["step_index"]: output["base_reward"] for output in row.get("step_outputs") or ()},
+            )
+            for row in journal.rows()
+        }  # fmt: skip

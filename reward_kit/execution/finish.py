@@ -23,7 +23,6 @@ from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, RunDirectory
 from reward_kit.storage.tables import preview_pair
-from reward_kit.utils import exact_json
 from reward_kit.utils.clock import moment
 
 __all__ = ["check_copies", "finish", "interim_summary", "rollout_figures"]
@@ -46,8 +45,7 @@ def finish(  # noqa: PLR0913 - one parameter a part
         figures = rollout_figures(rollouts)
     else:
         results.compact(position_of)
-        rows = map(exact_json.loads, results.in_order())
-        figures = vocabulary.figures(rows, config.reward)
+        figures = vocabulary.figures(results.rows(), config.reward)
         _write_copies(config, results)
     figures |= _beyond_what_was_asked(figures, counters.called_for)
     if money is not None:
@@ -115,7 +113,7 @@ def rollout_figures(journal: Journal) -> dict[str, Any]:
     """The figures of rollouts: how many there are, what failed, what was spent."""
     rollouts, samples, last_id = 0, 0, None
     totals = Totals()
-    for line in map(exact_json.loads, journal.in_order()):
+    for line in journal.rows():
         rollouts += 1
         samples += line["id"] != last_id
         last_id = line["id"]
@@ -136,8 +134,7 @@ def _write_copies(config: PipelineConfig, results: Journal) -> None:
         if target != results.path.resolve():
             _write_lines(target, results.in_order())
     if output.preview_pairs_file is not None:
-        pairs = (preview_pair(exact_json.loads(line)) for line in results.in_order())
-        lines = (json_line(pair) for pair in pairs if pair is not None)
+        lines = (json_line(pair) for pair in map(preview_pair, results.rows()) if pair is not None)
         _write_lines(_inside(output.output_dir, output.preview_pairs_file), lines)
 
 

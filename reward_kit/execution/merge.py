@@ -7,7 +7,7 @@ and of two verdicts the one of the directory named later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,7 @@ from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.journal_lines import Head
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, read_document, refuse_cut
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
-from reward_kit.storage.vocabularies import SHELL, vocabulary_of
-from reward_kit.utils import exact_json
+from reward_kit.storage.vocabularies import SHELL
 
 __all__ = ["merge_runs"]
 
@@ -93,14 +92,12 @@ def _counts(head: Head, known: JournalIndex) -> bool:
 
 
 def _summary(results: Journal, parts: list[Summary], target: RunDirectory, thresholds: Thresholds) -> Summary:
-    rows: Iterator[Summary] = map(exact_json.loads, results.in_order())
-    first = next(rows, None)
-    if first is None or vocabulary_of(first) is not SHELL:
+    first = next(results.rows(), None)
+    if first is None or SHELL.is_verified not in first:
         with_model = {name: parts[0].get(name) for name in ("model", "n")}
-        lines = map(exact_json.loads, results.in_order())
-        figures = summarise(lines, pass_threshold=thresholds.whole, by_split=thresholds.by_split)
+        figures = summarise(results.rows(), pass_threshold=thresholds.whole, by_split=thresholds.by_split)
         return figures | with_model | {"parts": len(parts)}
-    figures = execution_figures(map(exact_json.loads, results.in_order()))
+    figures = execution_figures(results.rows())
     executions = [part["execution"] for part in parts if part.get("execution")]
     known = [part["inference"] for part in (*parts, target.read_summary() or {}) if part.get("inference")]
     common = executions[0] if executions else {}

@@ -16,7 +16,6 @@ from reward_kit.models import Failure
 from reward_kit.statistics import Estimate, Interval
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.vocabularies import RUN
-from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import CHECK
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ class RunResult:
 
     def _lines(self, path: Path) -> Iterator[dict[str, Any]]:
         with Journal(path, read_only=True) as journal:
-            yield from map(exact_json.loads, journal.in_order())
+            yield from journal.rows()
 
     @property
     def _answers(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from reward_kit.errors import StorageError
 from reward_kit.models import READABLE_SCHEMAS, SCHEMA_VERSION
@@ -29,6 +29,7 @@ from reward_kit.storage.journal_lines import (
     moved_to,
     raw_head,
 )
+from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line, unsealed
 
 __all__ = ["Journal"]
@@ -143,6 +144,10 @@ class Journal:
             return self.lines()
         order = self._order()
         return self.lines() if order.is_sorted else self._placed(order)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The fields of these lines."""
+        return map(exact_json.loads, self.in_order())
 
     def entries(self) -> Iterator[Entry]:
         """Every line, to be written elsewhere; of a key that occurs twice, both lines."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from reward_kit.execution.result import RunResult
 from reward_kit.storage.files import Draft
+from reward_kit.storage.journal import Journal
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.vocabularies import RUN
-from reward_kit.utils import exact_json
 from reward_kit.utils.clock import now_to_the_millisecond
 
 __all__ = ["aggregate", "individual_results", "write_trajectory"]
@@ -26,13 +26,10 @@ def individual_results(task_id: str, result: RunResult) -> list[dict[str, Any]]:
 
 def _facts(rollouts: Path) -> dict[tuple[str, int], dict[str, Any]]:
     """What each world said in the end; that is in the rollouts only."""
-    found: dict[tuple[str, int], dict[str, Any]] = {}
-    if rollouts.exists():
-        with rollouts.open("rb") as lines:
-            for line in lines:
-                row = exact_json.loads(line)
-                found[row["id"], row["response_index"]] = row.get("facts") or {}
-    return found
+    if not rollouts.exists():
+        return {}
+    with Journal(rollouts, read_only=True) as journal:
+        return {(row["id"], row["response_index"]): row.get("facts") or {} for row in journal.rows()}
 
 
 def _individual(

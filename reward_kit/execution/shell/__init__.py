@@ -247,7 +247,7 @@ def _owe_changed(commands: CommandsFile, directory: RunDirectory) -> None:
     if not directory.results_path.exists():
         return
     with Journal(directory.results_path, owed_again=True) as results:
-        stale = [line for line in map(exact_json.loads, results.in_order()) if _changed(line, commands)]
+        stale = [line for line in results.rows() if _changed(line, commands)]
         if stale:
             results.append([_owed_again(line) for line in stale])
 
