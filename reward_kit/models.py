@@ -53,6 +53,7 @@ __all__ = [
     "ToolUse",
     "Usage",
     "Verdict",
+    "answer_begins",
     "split_off_answer",
 ]
 
@@ -479,18 +480,20 @@ class Rollout(_Value):
 
 
 def split_off_answer(messages: list[Message]) -> tuple[list[Message], list[Message]]:
-    """What was asked, up to the last user turn, and what was answered to it.
+    """What was asked, up to the last user turn, and what was answered to it."""
+    begin = answer_begins([turn.role for turn in messages])
+    return messages[:begin], messages[begin:]
+
+
+def answer_begins(roles: Sequence[str | None]) -> int:
+    """Where among turns of these roles the answer begins: behind the last user, and behind who speaks for the system.
 
     Where nobody asked, only what stands at the beginning for the system is no answer.
     """
-    if len(messages) > 1 and messages[-2].role == "user" and messages[-1].role == "assistant":  # as it mostly is
-        return messages[:-1], messages[-1:]
-    roles = [turn.role for turn in messages]
-    if "user" in roles:
-        end = len(roles) - roles[::-1].index("user")
-    else:
-        end = next((place for place, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
-    return messages[:end], messages[end:]
+    begin = len(roles) - roles[::-1].index("user") if "user" in roles else 0
+    while begin < len(roles) and roles[begin] in SYSTEM_ROLES:
+        begin += 1
+    return begin
 
 
 class ExecResult(_Value):

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from reward_kit.agent.recorded import with_whole_prompts
 from reward_kit.agent.step_credit import CreditSettings, StepCredit, aligned_rewards, step_credits
 from reward_kit.models import Tokens
-from reward_kit.storage.candidates import Turns
+from reward_kit.storage.judged import Turns
 from reward_kit.storage.judged_episodes import JudgedEpisode
 
 __all__ = ["episode_rows", "log_rows"]

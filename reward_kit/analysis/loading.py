@@ -28,12 +28,12 @@ from reward_kit.analysis.texts import JsonLines, Loaded, ParquetTexts, Texts
 from reward_kit.errors import DatasetError, StorageError
 from reward_kit.storage.at_hand import fetch_source
 from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
+from reward_kit.storage.judged import JudgedAnswer, row_of_line
 from reward_kit.storage.run_directory import held_by, read_document
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
-from reward_kit.storage.vocabularies import FIGURES, RUN, TEXTS, find_columns, refuse_other_columns, verdict_of
+from reward_kit.storage.vocabularies import FIGURES, RUN, TEXTS, find_columns, verdict_of
 from reward_kit.stores.addresses import is_stored
 from reward_kit.utils import exact_json
-from reward_kit.utils.checksums import check_line
 
 __all__ = ["ResultsLike", "ResultsReader", "load"]
 
@@ -253,27 +253,15 @@ def _identified(figures: pa.Table, texts: Texts) -> pa.Table:
 # ── a results.jsonl ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-_FIELDS: dict[str, pa.DataType] = {
-    "query_id": pa.string(),
-    "split": pa.string(),
+_TYPES = {
     "candidate_idx": pa.int64(),
     "is_verified": pa.bool_(),
-    "score": pa.float64(),
-    "error": pa.string(),
-    "error_type": pa.string(),
-    "error_stage": pa.string(),
-    "finish_reason": pa.string(),
-    "prompt_tokens": pa.float64(),
-    "completion_tokens": pa.float64(),
-    "cost": pa.float64(),
-    "latency_ms": pa.float64(),
-    "model": pa.string(),
-    "content": pa.string(),
+    **dict.fromkeys(("score", "prompt_tokens", "completion_tokens", "cost", "latency_ms"), pa.float64()),
 }
-_SCHEMA = pa.schema(_FIELDS)
+_SCHEMA = pa.schema([(name, _TYPES.get(name, pa.string())) for name in (*FIGURES, "content")])
 _Row = tuple[tuple[Any, ...], Mapping[str, Any]]
 """A line's figures, and its metrics."""
-_VERIFIED, _SCORE = (list(_FIELDS).index(name) for name in ("is_verified", "score"))
+_VERIFIED, _SCORE = map(_SCHEMA.get_field_index, ("is_verified", "score"))
 _BATCH = 50_000
 """Lines that become Arrow columns at once: Python's own values take ten times the room."""
 _MANY_BATCHES = 64
@@ -347,7 +335,7 @@ class ResultsReader:
         return self.lines - before
 
     def _take(self, line: bytes, rows: list[_Row], offsets: list[int]) -> None:
-        row = _parsed(line, self._path, self.lines + 1)
+        row = row_of_line(line, self._path, self.lines + 1)
         if is_episode(row):
             self._episodes.note(row)
         if is_branch(row):
@@ -436,8 +424,8 @@ def _is_torn(line: bytes) -> bool:
     if line.endswith(b"\n"):
         return False
     try:
-        orjson.loads(line)
-    except orjson.JSONDecodeError:
+        JudgedAnswer.of_line(line)
+    except exact_json.JSONDecodeError:
         return True
     return False
 
@@ -451,27 +439,8 @@ def _refuse_cut(path: Path, found: int) -> None:
         )
 
 
-def _parsed(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
-    whole = check_line(line)
-    if whole is False or (whole is None and line.startswith(b'{"schema":2,')):
-        raise StorageError(
-            f"Line {number} of {str(path)!r} is damaged: it is not what was written there. Run its command again, "
-            "which judges that answer again."
-        )
-    try:
-        row = exact_json.loads(line)
-    except exact_json.JSONDecodeError as error:
-        raise DatasetError(
-            f"Line {number} of {str(path)!r} is not JSON: {error}. Run its command again, which repairs its files."
-        ) from error
-    if not isinstance(row, dict) or not {"id", "task_id"} & row.keys():
-        raise DatasetError(f"Line {number} of {str(path)!r} is not a result. Name a results.jsonl of `reward-kit run`.")
-    if not whole:
-        refuse_other_columns(row, f"Line {number} of {str(path)!r}")
-    return row
-
-
 def _figures_of(line: Mapping[str, Any], thresholds: Thresholds) -> tuple[Any, ...]:
+    """The columns of the schema."""
     usage = line.get("usage") or {}
     score, verified = verdict_of(line, thresholds)
     failure = line.get("failure") or {}

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import Integers, JudgedAnswers
-from reward_kit.analysis.lines import JudgedLine, as_text, read_line
+from reward_kit.storage.judged import JudgedAnswer, as_text
 from reward_kit.storage.vocabularies import RUN, SHELL, TEXTS
 
 __all__ = ["SameSamples", "SharedSamples", "same_samples"]
@@ -264,7 +264,7 @@ class _Asked(NamedTuple):
     @classmethod
     def by(cls, row: Mapping[str, Any]) -> _Asked:
         """Read from a line of results, or a row of a table."""
-        line = read_line(row)
+        line = JudgedAnswer(row)
         turns = [_turn(turn) for turn in line.prompt if turn.get("role") not in _SYSTEM]
         has_turns = bool(row.get("messages"))
         return cls(
@@ -281,13 +281,13 @@ def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: held for name, held in turn.items() if held is not None and name != "reasoning_content"}
 
 
-def _system(line: JudgedLine) -> str:
+def _system(line: JudgedAnswer) -> str:
     return "\n\n".join(as_text(turn.get("content")) for turn in line.prompt if turn.get("role") in _SYSTEM)
 
 
-def _columns(line: JudgedLine) -> Mapping[str, str] | None:
+def _columns(line: JudgedAnswer) -> Mapping[str, str] | None:
     """The columns of the dataset, set-up commands included; None where the file keeps none."""
-    row = line.line
+    row = line.row
     if not {RUN.score_is_valid, SHELL.is_verified, "columns"} & row.keys():
         return None
     held = {**line.columns, _SETUP: row.get(_SETUP)}

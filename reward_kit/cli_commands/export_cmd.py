@@ -178,9 +178,10 @@ def _answer_rows(
     source: Path, threshold: float | None, wanted: dict[str, Any], counts: Counter[str]
 ) -> Iterator[dict[str, Any]]:
     from reward_kit.storage.candidates import read_queries
+    from reward_kit.storage.judged import read_answers
     from reward_kit.storage.training_rows import Export, training_rows
 
-    has_tools = any(query.tools for query in read_queries(source, threshold=threshold))
+    has_tools = any(answer.own("tools") for answer in read_answers(source))
     return training_rows(read_queries(source, threshold=threshold), Export(**wanted, with_tools=has_tools), counts)
 
 
@@ -189,9 +190,10 @@ def _episode_rows(
 ) -> Iterator[dict[str, Any]]:
     from reward_kit.agent.step_credit import CreditSettings
     from reward_kit.agent.step_rows import episode_rows
+    from reward_kit.storage.judged import read_answers
     from reward_kit.storage.judged_episodes import read_episodes
 
-    has_tokens = any(step.tokens for episodes in read_episodes(source) for one in episodes for step in one.steps)
+    has_tokens = any(step.get("tokens") for answer in read_answers(source) for step in answer.row.get("steps") or ())
     settings = CreditSettings(**credit)
     return episode_rows(read_episodes(source), shape, settings, counts, splits=splits, with_tokens=has_tokens)
 

@@ -210,10 +210,9 @@ def _key(record: str) -> tuple[str, int]:
 
 def _record(records: JudgedRecords, key: tuple[str, int], why: str) -> dict[str, Any]:
     from reward_kit.errors import DatasetError
-    from reward_kit.viewer.reviewing.contents import read_rollouts
 
     (row,) = records.rows([key])
-    rollout = read_rollouts(records, [key]).get(key)
+    rollout = records.rollouts([key]).get(key)
     if row is None or rollout is None:
         raise DatasetError(f"There is no answer {key[1]} of {key[0]!r} in {str(records.path)!r}. Name another record.")
     (verdict,) = records.verdicts([row])

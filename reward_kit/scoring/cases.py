@@ -25,10 +25,9 @@ from typing import Any, Literal
 from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig
 from reward_kit.datasets.rows import Written, as_written, text_of
 from reward_kit.errors import DatasetError
-from reward_kit.models import EvaluateResult, Message, Rollout, Sample
+from reward_kit.models import EvaluateResult, Message, Rollout, Sample, split_off_answer
 from reward_kit.scoring.rewards import Reward
 from reward_kit.scoring.scorers import open_scorer
-from reward_kit.storage.candidates import split_off_answer
 from reward_kit.storage.files import Draft
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.tables import set_fields
@@ -197,12 +196,12 @@ def _rollout(row: Mapping[str, Any], number: int, written: Written) -> Rollout:
         ]
     if not isinstance(messages, list) or not all(isinstance(turn, dict) and "role" in turn for turn in messages):
         raise ValueError("`messages` is not a list of messages with roles")
-    prompt, turns = split_off_answer(messages)
+    prompt, turns = split_off_answer([Message.model_validate(turn) for turn in messages])
     if not turns:
         raise ValueError("nothing is answered to the last question")
     sample = Sample(
         id=str(row.get("id") or f"case-{number}"),
-        messages=[Message.model_validate(turn) for turn in prompt],
+        messages=prompt,
         ground_truth=row.get("ground_truth"),
         ground_truth_text=row.get("ground_truth_text") or text_of(row.get("ground_truth"), written),
         split=row.get("split"),
@@ -212,7 +211,7 @@ def _rollout(row: Mapping[str, Any], number: int, written: Written) -> Rollout:
     return Rollout(
         sample=sample,
         response_index=int(row.get("response_index") or 0),
-        turns=[Message.model_validate(turn) for turn in turns],
+        turns=turns,
     )
 
 

@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 
 from reward_kit.errors import ConfigError
 from reward_kit.models import Record, StepOutput
-from reward_kit.storage.candidates import Turns, split_off_answer
-from reward_kit.storage.journal import Journal
+from reward_kit.storage.judged import JudgedAnswer, Turns, is_table, read_answers
 from reward_kit.storage.row_json import json_text
-from reward_kit.storage.run_directory import RESULTS, refuse_cut
+from reward_kit.storage.run_directory import RESULTS
 from reward_kit.storage.tables import result_row
 from reward_kit.storage.thresholds import Thresholds
-from reward_kit.storage.vocabularies import RUN, refuse_other_columns, verdict_of, vocabulary_of
+from reward_kit.storage.vocabularies import RUN
 from reward_kit.utils import exact_json
-from reward_kit.utils.checksums import check_line
 
 __all__ = ["BranchPoint", "EpisodeStep", "JudgedEpisode", "episode_of", "read_episodes"]
 
@@ -53,8 +51,8 @@ class JudgedEpisode(NamedTuple):
     """One episode, and what was said of it."""
 
     query_id: str
-    split: str | None
     response_index: int
+    split: str | None
     prompt: Turns
     turns: Turns
     """What the model and the world added to the prompt."""
@@ -70,47 +68,36 @@ class JudgedEpisode(NamedTuple):
 
 def read_episodes(source: Path) -> Iterator[list[JudgedEpisode]]:
     """The episodes of each sample in a run directory, or in its `results.jsonl`, in the run's order."""
-    path = source / RESULTS if source.is_dir() else source
-    if not path.exists() or path.suffix.lower() != ".jsonl":
+    if not source.exists() or is_table(source):
         raise ConfigError(f"{str(source)!r} holds no {RESULTS}. Name the output directory of a run that judged.")
-    return _by_sample(path)
+    return _by_sample(read_answers(source), repr(str(source)))
+
+
+def _by_sample(answers: Iterator[JudgedAnswer], source: str) -> Iterator[list[JudgedEpisode]]:
+    for _, episodes in groupby((_episode(answer, source) for answer in answers), key=lambda one: one.query_id):
+        yield list(episodes)
 
 
 def episode_of(record: Record) -> JudgedEpisode:
     """A record that is not on disk, as reading it from there would give it."""
     row = exact_json.loads(json_text(result_row(record)))
     head = {"id": record.rollout.sample.id, "response_index": record.rollout.response_index}
-    return _episode(row | head, "the record")
+    return _episode(JudgedAnswer(row | head), "the record")
 
 
-def _by_sample(path: Path) -> Iterator[list[JudgedEpisode]]:
-    with Journal(path, read_only=True) as journal:
-        refuse_cut(journal)
-        rows = (_from_line(line, path) for line in journal.in_order())
-        for _, episodes in groupby(rows, key=lambda episode: episode.query_id):
-            yield list(episodes)
-
-
-def _from_line(line: bytes, path: Path) -> JudgedEpisode:
-    row = exact_json.loads(line)
-    if not check_line(line):
-        refuse_other_columns(row, f"The result {row['response_index']} of {row['id']!r} in {str(path)!r}")
-    return _episode(row, repr(str(path)))
-
-
-def _episode(row: dict[str, Any], source: str) -> JudgedEpisode:
-    if vocabulary_of(row).name != RUN.name:
+def _episode(answer: JudgedAnswer, source: str) -> JudgedEpisode:
+    row = answer.row
+    if RUN.query not in row:
         raise ConfigError(f"{source} holds no episodes. Name the output directory of `reward-kit run`.")
-    prompt, turns, steps = _steps(row)
+    prompt, turns = answer.conversation
     outputs, branch = row.get("step_outputs"), row.get("branch")
     return JudgedEpisode(
-        query_id=row["id"],
-        split=row["split"],
-        response_index=row["response_index"],
+        *answer.key,
         prompt=prompt,
         turns=turns,
-        steps=steps,
-        score=verdict_of(row, Thresholds()).score,
+        split=row["split"],
+        steps=_assistant_turns(prompt, turns) if row.get("steps") is None else [*map(_step, row["steps"])],
+        score=answer.verdict(Thresholds()).score,
         step_outputs=None if outputs is None else [StepOutput.model_validate(output) for output in outputs],
         ended=row.get("ended"),
         truncated=row.get("truncated"),
@@ -118,18 +105,8 @@ def _episode(row: dict[str, Any], source: str) -> JudgedEpisode:
     )
 
 
-def _steps(row: dict[str, Any]) -> tuple[Turns, Turns, list[EpisodeStep]]:
-    """What was asked, what was added to it, and the model's steps among the latter."""
-    messages: Turns = row["messages"]
-    told = row.get("steps")
-    if told is None:
-        prompt, turns = split_off_answer(messages)
-        return prompt, turns, _assistant_turns(prompt, turns)
-    spoken = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
-    # The last step is the last turn of the assistant, which tells where the turns begin.
-    begin = spoken[-1] - told[-1]["turn"] if told and spoken else len(messages)
-    steps = [EpisodeStep(s["turn"], s.get("state"), s.get("reward"), s.get("tokens"), s.get("tools")) for s in told]
-    return messages[:begin], messages[begin:], steps
+def _step(held: Mapping[str, Any]) -> EpisodeStep:
+    return EpisodeStep(held["turn"], *map(held.get, EpisodeStep._fields[1:]))
 
 
 def _assistant_turns(prompt: Turns, turns: Turns) -> list[EpisodeStep]:

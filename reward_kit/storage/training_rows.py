@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reward_kit.storage.candidates import Candidate, Query, Turns
+from reward_kit.storage.candidates import Candidate, Query
+from reward_kit.storage.judged import Turns
 from reward_kit.utils import exact_json
 from reward_kit.utils.digest_map import DigestMap
 

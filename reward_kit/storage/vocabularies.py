@@ -24,6 +24,7 @@ from reward_kit.utils.checksums import CHECK
 
 __all__ = [
     "BEST_OF_N",
+    "CONVERSATIONS",
     "FIGURES",
     "RUN",
     "SHELL",
@@ -125,11 +126,19 @@ _NO_VERDICT = ReadVerdict(None, None)
 
 
 def verdict_of(line: Mapping[str, Any], thresholds: Thresholds) -> ReadVerdict:
-    """The verdict in a line of results. An answer that was not judged has none, and is neither right nor wrong."""
+    """The verdict in a line of results. An answer that was not judged has none, and is neither right nor wrong.
+
+    A row of a table says itself which score verifies, unless somebody chose another threshold.
+    """
     words = vocabulary_of(line)
     if words.is_verified:
         succeeded = line[words.is_verified]
         return _NO_VERDICT if succeeded is None else ReadVerdict(float(succeeded), bool(succeeded))
+    if "is_verified" in line:
+        score: float | None = line.get("score")
+        if score is None or not thresholds.given:
+            return ReadVerdict(score, line["is_verified"])
+        return ReadVerdict(score, score >= thresholds.of(line.get("split")))
     score = line.get(words.score)
     if score is None or line.get(words.score_is_valid) is False:
         return _NO_VERDICT
@@ -207,6 +216,7 @@ FIGURES: dict[Field, tuple[str, ...]] = {
 
 _IN_MESSAGES = {"query": ("messages", "input_messages"), "response": ("output_messages",)}
 """Where tables without a column of its own hold something: among the messages of a conversation."""
+CONVERSATIONS = frozenset(name for names in _IN_MESSAGES.values() for name in names)
 
 TEXTS: dict[Field, tuple[str, ...]] = {
     "query": _called("query", "question", "normalized_query", *_IN_MESSAGES["query"]),

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import JudgedAnswers
-from reward_kit.analysis.lines import excerpt
 from reward_kit.analysis.present.conclusions import rewards_in_words, samples_in_words
 from reward_kit.analysis.run_comparison import Difference, common_queries, compare
 from reward_kit.analysis.run_comparison import Pairing as Paired
 from reward_kit.analysis.scores import query_scores
 from reward_kit.analysis.selection import first_candidate
+from reward_kit.storage.judged import excerpt
 from reward_kit.viewer import wire
 from reward_kit.viewer.opened import OpenedRun, Snapshot
 from reward_kit.viewer.problems import WrongRequest

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reward_kit.analysis.lines import JudgedLine
 from reward_kit.answers.reasoning import split_reasoning
+from reward_kit.storage.judged import JudgedAnswer
 from reward_kit.storage.vocabularies import RUN
 
 __all__ = ["JudgedBy", "RewardFile", "judged_by", "reward_file", "reward_of", "try_command"]
@@ -77,9 +77,9 @@ def _digest(file: Path, name: str) -> str:
     return digest.hexdigest()
 
 
-def judged_by(config: Mapping[str, Any] | None, entry: JudgedLine, split: str | None) -> JudgedBy | None:
+def judged_by(config: Mapping[str, Any] | None, entry: JudgedAnswer, split: str | None) -> JudgedBy | None:
     """The reward that judged this line: by the run's config, or by the verifier that a table's row names."""
-    verifier = entry.line.get("verifier") or entry.line.get("verifier_name")
+    verifier = entry.row.get("verifier") or entry.row.get("verifier_name")
     if isinstance(verifier, str) and verifier:
         from reward_kit.rewards.verifiers import VERIFIERS  # here, because settings take long to load
 
@@ -102,7 +102,7 @@ def reward_of(config: Mapping[str, Any] | None, split: str | None) -> JudgedBy |
     return JudgedBy(path, params if isinstance(params, Mapping) else {})
 
 
-def try_command(reward: JudgedBy | None, entry: JudgedLine, file: RewardFile | None) -> tuple[str, str]:
+def try_command(reward: JudgedBy | None, entry: JudgedAnswer, file: RewardFile | None) -> tuple[str, str]:
     """A command that has the reward judge this answer again, or why there is none; and what to know of its file.
 
     `file`: the reward's, where it is found. The command names it in full, so that it works in every folder.
@@ -121,11 +121,11 @@ def try_command(reward: JudgedBy | None, entry: JudgedLine, file: RewardFile | N
     return command, _note(reward, file)
 
 
-def _why_none(reward: JudgedBy | None, entry: JudgedLine) -> str:
+def _why_none(reward: JudgedBy | None, entry: JudgedAnswer) -> str:
     """Why no command would judge the same again; empty where one does."""
     reasons = {
-        " for shell tasks: reward-kit shell --phase execution runs them again.": "trajectory" in entry.line,
-        " for episodes: reward-kit run … --rescore judges them again.": bool(entry.line.get("steps")),
+        " for shell tasks: reward-kit shell --phase execution runs them again.": "trajectory" in entry.row,
+        " for episodes: reward-kit run … --rescore judges them again.": bool(entry.row.get("steps")),
         ": neither the run's config nor the record says which reward judged it.": reward is None,
         ": its reward is served elsewhere, at an address.": reward is not None and "://" in reward.path,
         ": there is no answer that could be judged.": not (entry.response or entry.turns or entry.tool_calls),
@@ -157,7 +157,7 @@ def _note(reward: JudgedBy, file: RewardFile | None) -> str:
     return f"Run the command in the folder from which {reward.file} is found: it is not near the run."
 
 
-def _conversation(entry: JudgedLine) -> list[str]:
+def _conversation(entry: JudgedAnswer) -> list[str]:
     """What is judged, as options: the whole conversation where there is more than a question and an answer."""
     whole = _messages(entry)
     plain = [{"role": "user"}, {"role": "assistant"}]
@@ -170,10 +170,10 @@ def _conversation(entry: JudgedLine) -> list[str]:
     return ["--messages", f"<(printf %s {shlex.quote(json.dumps(whole, ensure_ascii=False))})"]
 
 
-def _messages(entry: JudgedLine) -> Sequence[Mapping[str, Any]]:
+def _messages(entry: JudgedAnswer) -> Sequence[Mapping[str, Any]]:
     """The conversation as the reward was given it."""
-    if RUN.query in entry.line and isinstance(entry.line.get("messages"), list):
-        found: list[Mapping[str, Any]] = entry.line["messages"]
+    if RUN.query in entry.row and isinstance(entry.row.get("messages"), list):
+        found: list[Mapping[str, Any]] = entry.row["messages"]
         return found
     answer: dict[str, Any] = {"role": "assistant", "content": entry.response}
     if entry.tool_calls:
@@ -183,7 +183,7 @@ def _messages(entry: JudgedLine) -> Sequence[Mapping[str, Any]]:
     return [*entry.prompt, answer]
 
 
-def _columns(reward: JudgedBy, entry: JudgedLine, file: RewardFile | None) -> dict[str, Any]:
+def _columns(reward: JudgedBy, entry: JudgedAnswer, file: RewardFile | None) -> dict[str, Any]:
     """The dataset's columns that the reward takes by name, as far as its file, which is only read, says so."""
     names = _parameters(reward, file)
     return {name: value for name, value in entry.columns.items() if name in names and name not in reward.params}

@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import JudgedAnswers
-from reward_kit.analysis.lines import JudgedLine, read_line
 from reward_kit.analysis.loading import ResultsReader, load
 from reward_kit.analysis.report import Report, analyse
 from reward_kit.errors import RewardKitError
+from reward_kit.storage.judged import JudgedAnswer
 from reward_kit.storage.run_directory import read_document
 from reward_kit.viewer.columns import DATA, Columns, columns_of
 from reward_kit.viewer.index_cache import Index, load_index, save_index
@@ -183,13 +183,13 @@ class Snapshot:
         assert self.columns is not None
         return self.columns
 
-    def read(self, rows: NDArray[np.int64] | Sequence[int]) -> list[JudgedLine]:
+    def read(self, rows: NDArray[np.int64] | Sequence[int]) -> list[JudgedAnswer]:
         """What these rows say, for a table: long texts may be cut."""
         return self._store().read(self._source(rows))
 
-    def read_whole(self, rows: NDArray[np.int64] | Sequence[int]) -> list[JudgedLine]:
+    def read_whole(self, rows: NDArray[np.int64] | Sequence[int]) -> list[JudgedAnswer]:
         """What these rows say, all of it."""
-        return [read_line(line) for line in self.whole(rows)]
+        return [JudgedAnswer(line) for line in self.whole(rows)]
 
     def whole(self, rows: NDArray[np.int64] | Sequence[int]) -> list[dict[str, Any]]:
         """These rows as they stand in the files."""
@@ -200,7 +200,7 @@ class Snapshot:
         """A column that is not among the narrow ones, of all records: `length`, or one of the dataset."""
         with reading(self.run):
             kind = "number" if name == "length" else self.data_columns[name.removeprefix(DATA)]
-            return self._store().column(name, kind).take(self.held().source_rows)
+            return self._store().whole_column(name, kind).take(self.held().source_rows)
 
     def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:
         """Look through long texts, in parts; rows are those of the answers."""

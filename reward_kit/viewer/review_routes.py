@@ -16,7 +16,6 @@ from reward_kit.viewer.judged_by import reward_file, reward_of
 from reward_kit.viewer.opened import OpenedRun
 from reward_kit.viewer.problems import NotAllowed, NotThere, Unreadable, WrongRequest
 from reward_kit.viewer.reviewing.choosing import Way, draw_next
-from reward_kit.viewer.reviewing.contents import read_group
 from reward_kit.viewer.reviewing.deciding import Chosen, Tickets, make_decision
 from reward_kit.viewer.reviewing.figures import review_figures
 from reward_kit.viewer.reviewing.records import JudgedRecords
@@ -161,7 +160,7 @@ class ReviewDesk:
                 "config.yaml."
             )
         records = self._now(run)
-        group = _as_page_problem(lambda: read_group(records, key))
+        group = _as_page_problem(lambda: records.group(key))
         if not any(rollout.response_index == key[1] for rollout in group):
             raise NotThere(f"There is no answer {key[1]} of {key[0][:200]!r} in this run. Load the page again.")
         split = group[0].sample.split

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from reward_kit.analysis.lines import JudgedLine, as_text, excerpt, texts_of
+from reward_kit.storage.judged import JudgedAnswer, as_text, excerpt
 from reward_kit.viewer.columns import DATA, WIDE, describe_columns
 from reward_kit.viewer.opened import Snapshot
 from reward_kit.viewer.problems import WrongRequest
@@ -157,7 +157,7 @@ class Table:
         names = names or [column["name"] for column in self.columns]
         table = self.snapshot.columns.of(self.view.by).take(shown)
         narrow: dict[str, list[Any]] = {name: table[name].to_pylist() for name in table.column_names}
-        entries: list[JudgedLine] | None = None
+        entries: list[JudgedAnswer] | None = None
         if any(name not in narrow for name in names):
             entries = self.snapshot.read(shown if self.view.by == "record" else self.snapshot.held().starts[shown])
         return [
@@ -324,12 +324,12 @@ def _typed(condition: Condition, column: ColumnInfo) -> Any:
 # ── cells ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _cell(name: str, entry: JudgedLine) -> Cell:
+def _cell(name: str, entry: JudgedAnswer) -> Cell:
     """A cell of a column that is not among the narrow ones."""
     if name == "length":
         return entry.length
     if name in WIDE:
-        return excerpt(texts_of(entry)[name], _EXCERPTS[name])
+        return excerpt(entry.text(name), _EXCERPTS[name])
     value = entry.columns.get(name.removeprefix(DATA))
     if value is None or isinstance(value, int | float | bool):
         return value

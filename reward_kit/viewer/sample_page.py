@@ -15,7 +15,7 @@ import orjson
 from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED
-from reward_kit.analysis.lines import JudgedLine, as_text, step_places
+from reward_kit.storage.judged import JudgedAnswer, as_text, step_places
 from reward_kit.storage.run_directory import ROLLOUTS
 from reward_kit.utils import exact_json
 from reward_kit.viewer import wire
@@ -45,7 +45,7 @@ def sample_page(
         version=snapshot.version,
         id=name,
         split=split if answers.has_splits else "",
-        prompt=[part_of(turn) for turn in first.prompt],
+        prompt=[part_of(turn) for turn in first.asked],
         tools=[tool for tool in first.tools if isinstance(tool, dict)],
         ground_truth=None if first.ground_truth is None else as_text(first.ground_truth),
         columns=dict(first.columns),
@@ -88,7 +88,7 @@ def _candidate(
     run: OpenedRun,
     snapshot: Snapshot,
     row: int,
-    entry: JudgedLine,
+    entry: JudgedAnswer,
     reviews: Mapping[int, wire.Review],
     shared: int | None,
 ) -> wire.Candidate:
@@ -117,7 +117,7 @@ def _candidate(
         tokens=None if figures.get("completion_tokens") is None else int(figures["completion_tokens"]),
         cost=figures.get("cost"),
         request_answers=shared,
-        cached=bool(entry.line.get("cached")),
+        cached=bool(entry.row.get("cached")),
         review=reviews.get(index),
         command=command,
         command_note=note,
@@ -132,7 +132,7 @@ def _tokens(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[float | None]:
     return held
 
 
-def _answers_of_requests(entries: Sequence[JudgedLine], tokens: Sequence[float | None]) -> list[int | None]:
+def _answers_of_requests(entries: Sequence[JudgedAnswer], tokens: Sequence[float | None]) -> list[int | None]:
     """How many answers the request of each candidate gave: a request's tokens stand on its first answer alone.
 
     None where nobody knows: no tokens were noted, or there is an answer that never came, whose request may be another.
@@ -145,7 +145,7 @@ def _answers_of_requests(entries: Sequence[JudgedLine], tokens: Sequence[float |
     return found
 
 
-def _metrics(entry: JudgedLine) -> list[wire.Metric]:
+def _metrics(entry: JudgedAnswer) -> list[wire.Metric]:
     found = []
     for name, metric in entry.metrics.items():
         if isinstance(metric, Mapping) and isinstance(metric.get("score"), int | float):
@@ -155,7 +155,7 @@ def _metrics(entry: JudgedLine) -> list[wire.Metric]:
     return found
 
 
-def _response(entry: JudgedLine) -> wire.Part:
+def _response(entry: JudgedAnswer) -> wire.Part:
     calls = [_call(call) for call in entry.tool_calls if isinstance(call, Mapping)]
     return wire.Part(
         role="assistant", text=entry.response, reasoning=entry.reasoning, name=None, tool_calls=calls
@@ -198,17 +198,17 @@ def _call(call: Mapping[str, Any]) -> dict[str, str]:
 # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def steps_of(entry: JudgedLine) -> list[wire.Step]:
+def steps_of(entry: JudgedAnswer) -> list[wire.Step]:
     """The steps of an episode, or of a shell task; none of a plain answer."""
-    if isinstance(entry.line.get("trajectory"), list):
-        return [_shell_step(number, step) for number, step in enumerate(entry.line["trajectory"])]
-    steps = entry.line.get("steps")
+    if isinstance(entry.row.get("trajectory"), list):
+        return [_shell_step(number, step) for number, step in enumerate(entry.row["trajectory"])]
+    steps = entry.row.get("steps")
     return _episode(entry, [step for step in steps if isinstance(step, Mapping)]) if isinstance(steps, list) else []
 
 
-def _episode(entry: JudgedLine, steps: Sequence[Mapping[str, Any]]) -> list[wire.Step]:
+def _episode(entry: JudgedAnswer, steps: Sequence[Mapping[str, Any]]) -> list[wire.Step]:
     """Each step with its turn, and what it was answered. A step says where its turn stands among the episode's."""
-    messages = [turn for turn in entry.line.get("messages") or [] if isinstance(turn, Mapping)]
+    messages = [*entry.prompt, *entry.turns]
     places = step_places(messages, steps)
     worth = {as_text(one.get("step_index")): one for one in _outputs(entry)}
     found = []
@@ -238,8 +238,8 @@ def _episode(entry: JudgedLine, steps: Sequence[Mapping[str, Any]]) -> list[wire
     return found
 
 
-def _outputs(entry: JudgedLine) -> list[Mapping[str, Any]]:
-    held = entry.line.get("step_outputs")
+def _outputs(entry: JudgedAnswer) -> list[Mapping[str, Any]]:
+    held = entry.row.get("step_outputs")
     return [one for one in held if isinstance(one, Mapping)] if isinstance(held, list) else []
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import orjson
-
 from reward_kit.errors import DatasetError
+from reward_kit.storage.judged import JudgedAnswer
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, ROLLOUTS
 from reward_kit.storage.vocabularies import FIGURES, TEXTS, find_columns, vocabulary_of
+from reward_kit.utils import exact_json
 
 __all__ = ["Found", "Kind", "find_runs"]
 
@@ -161,7 +161,7 @@ def _printable(text: str) -> str:
 def _kind_of(results: Path) -> Kind:
     try:
         with results.open("rb") as file:
-            line = orjson.loads(file.readline(_FIRST_LINE))
-    except (OSError, orjson.JSONDecodeError):
+            row = JudgedAnswer.of_line(file.readline(_FIRST_LINE)).row
+    except (OSError, exact_json.JSONDecodeError):
         return "run"
-    return vocabulary_of(line).name if isinstance(line, dict) else "run"
+    return vocabulary_of(row).name if isinstance(row, dict) else "run"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reward_kit.analysis.lines import JudgedLine, as_text
+from reward_kit.storage.judged import JudgedAnswer, as_text
 from reward_kit.viewer.wire import Span
 
 __all__ = ["spans_of"]
@@ -33,7 +33,7 @@ _CODE = (
 """Which rewards read an answer by which extractor."""
 
 
-def spans_of(entry: JudgedLine, reward: str | None, params: Mapping[str, Any]) -> list[Span]:
+def spans_of(entry: JudgedAnswer, reward: str | None, params: Mapping[str, Any]) -> list[Span]:
     """What was taken from the answer's text; `reward` is the import path of the reward that judged it, if known."""
     text = entry.response
     if not text or len(text) > _LONGEST:
@@ -48,18 +48,18 @@ def spans_of(entry: JudgedLine, reward: str | None, params: Mapping[str, Any]) -
     return [] if place is None else [Span(start=_units(text, place[0]), end=_units(text, place[1]), what=what)]
 
 
-def _reasons(entry: JudgedLine) -> Iterator[str]:
+def _reasons(entry: JudgedAnswer) -> Iterator[str]:
     yield entry.reason
     for metric in entry.metrics.values():
         if isinstance(metric, Mapping):
             yield as_text(metric.get("reason"))
 
 
-def _says_something(entry: JudgedLine) -> bool:
+def _says_something(entry: JudgedAnswer) -> bool:
     return any(_SAID.search(reason) for reason in _reasons(entry))
 
 
-def _said_in(entry: JudgedLine, text: str) -> tuple[int, int] | None:
+def _said_in(entry: JudgedAnswer, text: str) -> tuple[int, int] | None:
     """Where the answer stands that the verdict names."""
     for reason in _reasons(entry):
         match = _SAID.search(reason)

@@ -18,11 +18,10 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from reward_kit.analysis.lines import JudgedLine, as_text, read_line, texts_of
+from reward_kit.analysis.texts import JsonLines, ParquetTexts, Rows
 from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
+from reward_kit.storage.judged import JudgedAnswer, as_text
 from reward_kit.storage.vocabularies import TEXTS, find_columns
 from reward_kit.utils import exact_json
 from reward_kit.viewer.columns import DATA
@@ -31,9 +30,6 @@ from reward_kit.viewer.queries import Database, NotText, Query, quoted
 from reward_kit.viewer.views import Operator
 
 __all__ = ["SEARCHED", "FileIdentity", "Lines", "Matched", "Store", "TableFile", "TextMatch"]
-
-SourceRows = NDArray[np.int64]
-"""Rows by their place in the file."""
 
 SEARCHED = ("query", "response", "reasoning", "ground_truth", "reason")
 """The texts that a search looks through."""
@@ -86,19 +82,19 @@ class Matched(NamedTuple):
 
     read: int
     """Records looked at so far."""
-    rows: SourceRows
+    rows: Rows
 
 
 class Store(Protocol):
     """The texts of a run at one moment."""
 
-    def whole(self, rows: SourceRows) -> list[dict[str, Any]]:
+    def whole(self, rows: Rows) -> list[dict[str, Any]]:
         """Rows with everything they hold."""
 
-    def read(self, rows: SourceRows) -> list[JudgedLine]:
+    def read(self, rows: Rows) -> list[JudgedAnswer]:
         """What rows say, for a table: long texts may be cut."""
 
-    def column(self, name: str, kind: str) -> Any:
+    def whole_column(self, name: str, kind: str) -> Any:
         """A column of all rows, as Arrow: `length`, or one of the dataset as numbers, truth values or text."""
 
     def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:
@@ -108,42 +104,33 @@ class Store(Protocol):
 # ── JSON lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Lines:
+class Lines(JsonLines):
     """A results.jsonl, of which it is known where each line begins."""
 
-    def __init__(
-        self, path: Path, offsets: SourceRows, end: int, identity: FileIdentity, columns: dict[str, Any]
-    ) -> None:
+    def __init__(self, path: Path, offsets: Rows, end: int, identity: FileIdentity, columns: dict[str, Any]) -> None:
         """Read from a file as long as it is the one of `identity`.
 
         `columns`: those made for earlier states of the same file, which are prefixes of those of this one.
         """
-        self._path = path
-        self._offsets = offsets
+        super().__init__(path, offsets)
         self._end = end
         self._identity = identity
-        self._columns = columns
+        self._made = columns
 
-    def whole(self, rows: SourceRows) -> list[dict[str, Any]]:
+    def read(self, rows: Rows) -> list[JudgedAnswer]:
         """Read the lines."""
-        with self._opened() as file:
-            return [self._line(file, int(row)) for row in rows]
+        return [*self._each(rows)]
 
-    def read(self, rows: SourceRows) -> list[JudgedLine]:
-        """Read the lines."""
-        return [read_line(line) for line in self.whole(rows)]
-
-    def column(self, name: str, kind: str) -> Any:
+    def whole_column(self, name: str, kind: str) -> Any:
         """Made of each line once; for lines that were appended, only of these."""
-        known = self._columns.get(name)
+        known = self._made.get(name)
         start = 0 if known is None else len(known)
         if known is not None and start >= len(self._offsets):
             return known[: len(self._offsets)]
-        rows = np.arange(start, len(self._offsets))
-        values = [_plain(name, entry) for entry in map(read_line, self._each(rows))]
+        values = [_plain(name, answer) for answer in self._each(np.arange(start, len(self._offsets)))]
         made = _typed(values, kind)
         whole = made if known is None else pa.concat_arrays([known, made])
-        self._columns[name] = whole
+        self._made[name] = whole
         return whole
 
     def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:
@@ -156,8 +143,7 @@ class Lines:
                 rows = np.arange(first, last)
                 if anchor is not None:
                     rows = self._holding(file, anchor, first, last)
-                found = [row for row in rows.tolist() if matches(read_line(self._line(file, row)))]
-                yield Matched(last, np.array(found, dtype=np.int64))
+                yield Matched(last, rows[[matches(answer) for answer in self._each(rows)]])
 
     def _parts(self) -> Iterator[tuple[int, int]]:
         """Ranges of rows of about `_PART` bytes."""
@@ -168,7 +154,7 @@ class Lines:
             yield first, last
             first = last
 
-    def _holding(self, file: BinaryIO, anchor: bytes, first: int, last: int) -> SourceRows:
+    def _holding(self, file: BinaryIO, anchor: bytes, first: int, last: int) -> Rows:
         """The rows of a range whose lines hold these bytes, whatever their case."""
         start, end = int(self._offsets[first]), self._end_of(last - 1)
         file.seek(start)
@@ -185,20 +171,14 @@ class Lines:
     def _end_of(self, row: int) -> int:
         return int(self._offsets[row + 1]) if row + 1 < len(self._offsets) else self._end
 
-    def _each(self, rows: SourceRows) -> Iterator[dict[str, Any]]:
-        with self._opened() as file:
-            for row in rows.tolist():
-                yield self._line(file, row)
-
-    def _line(self, file: BinaryIO, row: int) -> dict[str, Any]:
-        file.seek(int(self._offsets[row]))
+    def _each(self, rows: Rows) -> Iterator[JudgedAnswer]:
         try:
-            line = exact_json.loads(file.readline())
+            for answer in super()._each(rows):
+                if not isinstance(answer.row, dict):
+                    raise _changed(self._path)
+                yield answer
         except exact_json.JSONDecodeError as error:
             raise _changed(self._path) from error
-        if not isinstance(line, dict):
-            raise _changed(self._path)
-        return line
 
     def _opened(self) -> BinaryIO:
         file = self._path.open("rb")
@@ -220,7 +200,7 @@ def _anchor(match: TextMatch) -> bytes | None:
     return runs[-1].encode() if runs and runs[-1].strip() else None
 
 
-def _predicate(match: TextMatch) -> Callable[[JudgedLine], bool]:
+def _predicate(match: TextMatch) -> Callable[[JudgedAnswer], bool]:
     """Whether what a line says matches."""
     wanted = match.value.lower() if match.operator == "has" else match.value
     tests: dict[str, Callable[[str], bool]] = {
@@ -236,14 +216,13 @@ def _predicate(match: TextMatch) -> Callable[[JudgedLine], bool]:
     }
     test = tests[match.operator]
 
-    def matches(entry: JudgedLine) -> bool:
-        texts = texts_of(entry)
-        return any(test(texts[name]) for name in match.columns)
+    def matches(entry: JudgedAnswer) -> bool:
+        return any(test(entry.text(name)) for name in match.columns)
 
     return matches
 
 
-def _plain(name: str, entry: JudgedLine) -> Any:
+def _plain(name: str, entry: JudgedAnswer) -> Any:
     if name == "length":
         return entry.length
     value = entry.columns.get(name.removeprefix(DATA))
@@ -266,30 +245,28 @@ def _typed(values: Sequence[Any], kind: str) -> Any:
 # ── Parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class TableFile:
+class TableFile(ParquetTexts):
     """A Parquet file. Row groups that hold none of the wanted rows are not read."""
 
     def __init__(self, path: Path, database: Database, identity: FileIdentity) -> None:
         """Look at the footer; read nothing yet."""
-        self._path = path
+        super().__init__(path)
         self._database = database
         self._identity = identity
-        footer = pq.read_metadata(path)
-        self._schema = footer.schema.to_arrow_schema()
-        self._held = find_columns({**TEXTS, "error": ("error",), "reasoning": ("reasoning",)}, self._schema.names)
-        self._ends = np.cumsum([footer.row_group(group).num_rows for group in range(footer.num_row_groups)]).tolist()
-        self._columns: dict[str, Any] = {}
+        self._schema = self._footer.schema.to_arrow_schema()
+        self._held = find_columns({**TEXTS, "error": ("error",), "reasoning": ("reasoning",)}, self._names)
+        self._made: dict[str, Any] = {}
         self._is_looked_over = False
 
-    def whole(self, rows: SourceRows) -> list[dict[str, Any]]:
+    def whole(self, rows: Rows) -> list[dict[str, Any]]:
         """Read these rows with all their columns."""
         try:
             found = self._rows("*", rows)
         except NotText:
-            found = self._slow_rows(rows)
+            return super().whole(rows)
         return [{name: value for name, value in row.items() if name != _ROW} for row in found]
 
-    def read(self, rows: SourceRows) -> list[JudgedLine]:
+    def read(self, rows: Rows) -> list[JudgedAnswer]:
         """Read the columns that a table shows, long texts cut."""
         chosen = [_ROW]
         for field, column in self._held.items():
@@ -301,23 +278,24 @@ class TableFile:
                     chosen.append(f"length({quoted(column)}) AS {_LENGTH}")
             else:
                 chosen.append(quoted(column))
-        if "columns" in self._schema.names:
+        if "columns" in self._names:
             chosen.append(quoted("columns"))
         try:
             return [_with_length(row) for row in self._rows(", ".join(chosen), rows)]
         except NotText:
-            return [read_line(row) for row in self._slow_rows(rows)]
+            return [JudgedAnswer(row) for row in super().whole(rows)]
 
-    def column(self, name: str, kind: str) -> Any:
+    def whole_column(self, name: str, kind: str) -> Any:
         """Read it once."""
-        if name not in self._columns:
+        if name not in self._made:
             try:
                 with self._database.query() as query:
-                    self._columns[name] = self._read_column(query, name, kind)
+                    self._made[name] = self._read_column(query, name, kind)
             except NotText:
-                every = (read_line(row) for group in range(len(self._ends)) for row in self._slow_group(group))
-                self._columns[name] = _typed([_plain(name, entry) for entry in every], kind)
-        return self._columns[name]
+                groups = range(len(self._ends))
+                every = (answer for group in groups for _, answer in self._slow_group(group))
+                self._made[name] = _typed([_plain(name, answer) for answer in every], kind)
+        return self._made[name]
 
     def _read_column(self, query: Query, name: str, kind: str) -> Any:
         if name == "length":
@@ -337,7 +315,7 @@ class TableFile:
         first, group, step = 0, 0, _FIRST_GROUPS
         while group < len(self._ends):
             until = min(group + step, len(self._ends))
-            last = self._ends[until - 1]
+            last = int(self._ends[until - 1])
             sql = f"SELECT {_ROW} FROM {_FILE} WHERE {_ROW} BETWEEN ? AND ? AND ({condition}) ORDER BY {_ROW}"
             try:
                 found = self._run(query, sql, [first, last - 1, *values])[_ROW].to_numpy().astype(np.int64)
@@ -346,33 +324,19 @@ class TableFile:
             yield Matched(last, found)
             first, group, step = last, until, _GROUPS
 
-    # ── files with bytes in them that are no text ────────────────────────────────────────────────────────────────────
+    # ── files with bytes in them that are no text, which DuckDB does not read ────────────────────────────────────────
 
-    def _slow_rows(self, rows: SourceRows) -> list[dict[str, Any]]:
-        """Rows of a file that DuckDB does not read."""
-        found: dict[int, dict[str, Any]] = {}
-        groups = np.searchsorted(self._ends, rows, side="right")
-        for group in np.unique(groups).tolist():
-            start, held = self._start(group), self._slow_group(group)
-            found.update({row: held[row - start] for row in rows[groups == group].tolist()})
-        return [found[row] for row in rows.tolist()]
-
-    def _slow_scan(self, groups: range, match: TextMatch, query: Query) -> SourceRows:
+    def _slow_scan(self, groups: range, match: TextMatch, query: Query) -> Rows:
         matches = _predicate(match)
         found: list[int] = []
         for group in groups:
             query.check()
-            start = self._start(group)
-            found += [start + place for place, row in enumerate(self._slow_group(group)) if matches(read_line(row))]
+            found += [row for row, answer in self._slow_group(group) if matches(answer)]
         return np.array(found, dtype=np.int64)
 
-    def _slow_group(self, group: int) -> list[dict[str, Any]]:
-        self._look_over()
-        with pq.ParquetFile(self._path, page_checksum_verification=True) as file:
-            return plain_rows(file.read_row_group(group))
-
-    def _start(self, group: int) -> int:
-        return int(self._ends[group - 1]) if group else 0
+    def _slow_group(self, group: int) -> Iterator[tuple[int, JudgedAnswer]]:
+        rows = np.arange(self._ends[group - 1] if group else 0, self._ends[group])
+        return zip(rows.tolist(), map(JudgedAnswer, super().whole(rows)), strict=True)
 
     def _readable(self) -> set[str]:
         return {"reason" if name == "verification_reason" else name for name in self._held}
@@ -388,13 +352,13 @@ class TableFile:
         is_text = pa.types.is_string(self._schema.field(column).type)
         return quoted(column) if is_text else f"CAST({quoted(column)} AS VARCHAR)"
 
-    def _rows(self, chosen: str, rows: SourceRows) -> list[dict[str, Any]]:
+    def _rows(self, chosen: str, rows: Rows) -> list[dict[str, Any]]:
         """These rows, in the order in which they were asked for."""
         wanted = rows.tolist()
         marks = ", ".join("?" * len(wanted))
         with self._database.query() as query:
             table = self._run(query, f"SELECT {chosen} FROM {_FILE} WHERE {_ROW} IN ({marks})", wanted)
-        found = {row[_ROW]: row for row in plain_rows(table)}
+        found = {row[_ROW]: row for row in table.to_pylist()}
         if any(row not in found for row in wanted):
             raise _changed(self._path)
         return [found[row] for row in wanted]
@@ -428,11 +392,11 @@ def _placed(sql: str, path: Path, parameters: Sequence[Any]) -> list[Any]:
     return [*parameters[:before], str(path), *parameters[before:]]
 
 
-def _with_length(row: Mapping[str, Any]) -> JudgedLine:
-    entry = read_line({name: value for name, value in row.items() if name not in (_ROW, _LENGTH)})
+def _with_length(row: Mapping[str, Any]) -> JudgedAnswer:
+    answer = JudgedAnswer(row)
     if row.get(_LENGTH) is not None:
-        entry.length = row[_LENGTH]
-    return entry
+        answer.length = row[_LENGTH]
+    return answer
 
 
 def _sql_match(texts: Sequence[str], match: TextMatch) -> tuple[str, list[Any]]:
@@ -461,19 +425,3 @@ def _number(text: str | None) -> float | None:
         return None if text is None else float(text)
     except ValueError:
         return None
-
-
-def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a table as plain values; bytes that are not UTF-8 are replaced."""
-    try:
-        return table.to_pylist()
-    except UnicodeDecodeError:
-        plain = [_decoded(table[name]) for name in table.column_names]
-        return [dict(zip(table.column_names, row, strict=True)) for row in zip(*plain, strict=True)]
-
-
-def _decoded(column: Any) -> list[Any]:
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return list(column.to_pylist())
-    held = column.cast(pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary())
-    return [None if value is None else value.decode("utf-8", "replace") for value in held.to_pylist()]

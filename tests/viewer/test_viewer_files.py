@@ -72,13 +72,13 @@ def test_appended_lines_are_read_once(browser: Browser, run: Path, monkeypatch: 
     read: list[bytes] = []
     from reward_kit.analysis import loading
 
-    parsed = loading._parsed
+    parsed = loading.row_of_line
 
     def noted(content: bytes, *rest: Any) -> Any:
         read.append(content)
         return parsed(content, *rest)
 
-    monkeypatch.setattr(loading, "_parsed", noted)
+    monkeypatch.setattr(loading, "row_of_line", noted)
     append(run, line("one"))
     browser.run()
     append(run, line("two"))

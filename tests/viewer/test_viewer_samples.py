@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from reward_kit.analysis.lines import read_line
 from reward_kit.evaluating import evaluate
+from reward_kit.storage.judged import JudgedAnswer
 from reward_kit.viewer.sample_page import steps_of
 from reward_kit.viewer.spans import spans_of
 from tests.analysis.experiments import rows_of, table_of, write, write_run
@@ -29,7 +29,7 @@ MATH = "reward_kit.rewards.math:math_reward"
 def marked(response: str, reason: str = "", reward: str | None = None) -> list[str]:
     """The texts that are marked in an answer, found as the page would find them."""
     line = {"id": "q", "user_query": "?", "assistant_response": response, "evaluation_reason": reason}
-    told = read_line(line)
+    told = JudgedAnswer(line)
     units = told.response.encode("utf-16-le")
     return [units[2 * one["start"] : 2 * one["end"]].decode("utf-16-le") for one in spans_of(told, reward, {})]
 
@@ -69,7 +69,7 @@ def test_an_episode_is_told_step_by_step() -> None:
         {"turn": 2, "reward": -1.0, "calls": []},
     ]  # fmt: skip
     outputs = [{"step_index": 1, "base_reward": 0.25}]
-    told = read_line(
+    told = JudgedAnswer(
         {"id": "q", "user_query": "Begin.", "assistant_response": "I give up.", "messages": messages, "steps": steps,
          "step_outputs": outputs}
     )  # fmt: skip

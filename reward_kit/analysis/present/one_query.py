@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED, JudgedAnswers
 from reward_kit.analysis.loading import ResultsLike, load
-from reward_kit.analysis.texts import spoken
 from reward_kit.errors import DatasetError
+from reward_kit.storage.judged import spoken
 
 __all__ = ["CandidateView", "QueryView", "view_query"]
 

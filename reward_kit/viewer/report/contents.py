@@ -17,7 +17,6 @@ from markupsafe import Markup
 
 from reward_kit.analysis.hardest import QueryLine
 from reward_kit.analysis.judged_answers import JudgedAnswers
-from reward_kit.analysis.lines import JudgedLine, as_text, read_line
 from reward_kit.analysis.loading import load
 from reward_kit.analysis.present.conclusions import report_conclusion
 from reward_kit.analysis.present.report_tables import report_tables
@@ -26,6 +25,7 @@ from reward_kit.analysis.present.wording import percent, score
 from reward_kit.analysis.report import Report, analyse
 from reward_kit.errors import RewardKitError
 from reward_kit.statistics import Estimate
+from reward_kit.storage.judged import JudgedAnswer, as_text
 from reward_kit.storage.reviews import read_reviews, reviews_path
 from reward_kit.storage.run_directory import unfinished
 from reward_kit.viewer.report.drawing import charts, whisker
@@ -277,21 +277,21 @@ def _places(answers: JudgedAnswers, lines: Sequence[QueryLine]) -> list[int]:
     return found
 
 
-def _read(answers: JudgedAnswers, queries: Iterable[int]) -> dict[int, list[JudgedLine]]:
+def _read(answers: JudgedAnswers, queries: Iterable[int]) -> dict[int, list[JudgedAnswer]]:
     """What was asked and answered, read from the files once."""
     wanted = sorted(set(queries))
     rows = [row for query in wanted for row in range(*answers.rows_of(query).indices(answers.records))]
     if not rows:
         return {}
     lines = answers.texts.whole(answers.source_rows[np.asarray(rows, dtype=np.int64)])
-    entries = iter([read_line(line) for line in lines])
+    entries = iter([JudgedAnswer(line) for line in lines])
     return {query: [next(entries) for _ in range(int(answers.sizes[query]))] for query in wanted}
 
 
 class _Writer:
     """Writes samples with texts that are cut alike."""
 
-    def __init__(self, answers: JudgedAnswers, entries: Mapping[int, list[JudgedLine]], budget: int) -> None:
+    def __init__(self, answers: JudgedAnswers, entries: Mapping[int, list[JudgedAnswer]], budget: int) -> None:
         self._answers = answers
         self._entries = entries
         self._names = sample_names(answers)
@@ -312,7 +312,7 @@ class _Writer:
             states=" ".join(sorted({candidate.state for candidate in candidates})),
             prompt=tuple(
                 (visible(str(turn.get("role", ""))), cut(as_text(turn.get("content")), self._limit))
-                for turn in first.prompt
+                for turn in first.asked
             ),
             truth=cut(as_text(first.ground_truth), self._limit),
             candidates=candidates,
@@ -323,7 +323,7 @@ class _Writer:
             return ""
         return f"{int(self._answers.verified[query])}/{int(self._answers.judged[query])}"
 
-    def _candidate(self, row: int, entry: JudgedLine) -> CandidateText:
+    def _candidate(self, row: int, entry: JudgedAnswer) -> CandidateText:
         value, verdict = self._answers.scores[row], int(self._answers.verdict[row])
         state = {1: "pass", 0: "fail"}.get(verdict, "none") if self._answers.has_passes or verdict < 0 else "none"
         word = {"pass": "pass", "fail": "fail"}.get(state, "no verdict" if verdict < 0 else "score")
@@ -341,7 +341,7 @@ class _Writer:
         )
 
 
-def _answer(entry: JudgedLine) -> str:
+def _answer(entry: JudgedAnswer) -> str:
     """The answer; of an episode, all that was said after the prompt."""
     if len(entry.turns) > 1:
         said = (f"[{turn.get('role', '')}] {as_text(turn.get('content'))}" for turn in entry.turns)
@@ -356,8 +356,8 @@ def _metric(name: str, held: Any) -> tuple[str, str, str]:
     return visible(name), shown, visible(as_text(fields.get("reason")))[:300]
 
 
-def _texts(entries: Mapping[int, list[JudgedLine]]) -> Iterable[str]:
+def _texts(entries: Mapping[int, list[JudgedAnswer]]) -> Iterable[str]:
     for group in entries.values():
-        yield from (as_text(turn.get("content")) for turn in group[0].prompt)
+        yield from (as_text(turn.get("content")) for turn in group[0].asked)
         for one in group:
             yield from (_answer(one), one.reasoning or "", one.reason or one.error or "")

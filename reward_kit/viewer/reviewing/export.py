@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 from reward_kit.scoring.cases import Case, case_of, is_of_reviews, write_cases
 from reward_kit.storage.new_files import check_new_file
 from reward_kit.storage.reviews import Review, last_words
-from reward_kit.viewer.reviewing.contents import read_rollouts
 from reward_kit.viewer.reviewing.records import JudgedRecords
 
 __all__ = ["Exported", "export_cases"]
@@ -44,7 +43,7 @@ def export_cases(records: JudgedRecords, reviews: Sequence[Review], path: Path, 
     chosen = {key: said for key, said in by_record.items() if only == "all" or any(one.says == "wrong" for one in said)}
     disputed = {key for key, said in chosen.items() if len({one.human_passes for one in said}) > 1}
     usable = [key for key in _with_their_answers(records, chosen) if key not in disputed]
-    rollouts = read_rollouts(records, usable)
+    rollouts = records.rollouts(usable)
     cases: list[Case] = []
     for key in usable:
         review = chosen[key][-1]

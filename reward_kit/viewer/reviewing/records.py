@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED, JudgedAnswers
 from reward_kit.analysis.loading import load
+from reward_kit.models import Rollout
+from reward_kit.storage.judged import JudgedAnswer, Key, RolloutsBeside
 from reward_kit.storage.run_directory import RESULTS, read_document
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.viewer.sample_names import sample_names
@@ -97,7 +99,7 @@ class JudgedRecords:
             opened.seek(max(0, size - _FOOTER))
             return hashlib.sha256(b"%d " % size + opened.read()).hexdigest()[:16]
 
-    def rows(self, keys: Sequence[tuple[str, int]]) -> list[int | None]:
+    def rows(self, keys: Sequence[Key]) -> list[int | None]:
         """The row of each record, by the sample's id and the answer's index; None where there is none."""
         if not keys:
             return []
@@ -112,10 +114,31 @@ class JudgedRecords:
         held = np.flatnonzero(self.answers.candidate[rows] == index)
         return rows.start + int(held[0]) if len(held) else None
 
-    def key(self, row: int) -> tuple[str, int]:
+    def key(self, row: int) -> Key:
         """The sample's id and the answer's index of a row."""
         query = int(self.answers.query_of_row[row])
         return str(self.names[query].as_py()), int(self.answers.candidate[row])
+
+    def rollouts(self, keys: Sequence[Key]) -> dict[Key, Rollout]:
+        """These records read back whole, from the rollouts where there are any; one that is not there is left out."""
+        with RolloutsBeside(self.directory) as beside:
+            found = {key: rollout for key in keys if (rollout := beside.get(key)) is not None}
+        if len(found) == len(set(keys)):
+            return found
+        rows = {key: row for key, row in zip(keys, self.rows(keys), strict=True) if row is not None}
+        places = self.answers.source_rows[np.array([*rows.values()], dtype=np.int64)]
+        lines = self.answers.texts.whole(places) if rows else []
+        return {key: JudgedAnswer(line).rollout() for key, line in zip(rows, lines, strict=True)}
+
+    def group(self, key: Key) -> list[Rollout]:
+        """All rollouts of the record's sample, in their order: some rewards judge them together."""
+        (row,) = self.rows([key])
+        if row is None:
+            return []
+        rows = self.answers.rows_of(int(self.answers.query_of_row[row]))
+        keys = [(key[0], int(index)) for index in self.answers.candidate[rows]]
+        found = self.rollouts(keys)
+        return [found[one] for one in keys if one in found]
 
     def passed(self, row: int) -> bool | None:
         """Whether the record passes, by its verdict."""

@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from reward_kit.analysis.lines import as_text
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.datasets.rows import as_written, text_of
 from reward_kit.models import Message, Rollout, Sample
 from reward_kit.redaction import mask
+from reward_kit.storage.judged import as_text
 from reward_kit.utils import exact_json
 from reward_kit.viewer import wire
 from reward_kit.viewer.reviewing.trial_process import judge_of_trials
