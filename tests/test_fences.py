@@ -104,6 +104,33 @@ def _lists_columns(node: ast.AST) -> bool:
     return len({value.value for value in values if isinstance(value, ast.Constant)} & _COLUMNS) >= _MANY
 
 
+_PARSERS = {"exact_json.loads", "orjson.loads", "json.loads"}
+_OF_LINES = {"refuse_other_columns", "verdict_of", "vocabulary_of"}
+"""What tells the columns of one front door's results from another's."""
+
+
+def _decodes_a_line(node: ast.AST) -> bool:
+    """JSON that is parsed for each line of a file."""
+    match node:
+        case ast.Call(func=ast.Name(id="map"), args=[ast.Attribute() as parser, *_]):
+            return _name(parser) in _PARSERS
+        case ast.Call(func=func, args=[ast.Name(id="line" | "raw"), *_]):
+            return _name(func) in _PARSERS
+        case ast.Call(func=func, args=[ast.Call(func=ast.Attribute(attr="readline" | "line_at")), *_]):
+            return _name(func) in _PARSERS
+    return False
+
+
+def _reads_answers(node: ast.AST) -> bool:
+    """A table of answers that is opened, by Arrow or by DuckDB, or a line whose columns are looked at."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return "read_parquet(" in text
+        case ast.ImportFrom(module="reward_kit.storage.vocabularies", names=imported):
+            return any(each.name in _OF_LINES for each in imported)
+    return _calls("pq.ParquetFile", "parquet.ParquetFile")(node)
+
+
 def _is_settings(node: ast.AST) -> bool:
     """A class of settings, by its name or by what it inherits from."""
     if not isinstance(node, ast.ClassDef):
@@ -266,6 +293,56 @@ FENCES = {
             "('model', 'usage', 'finish_reason', 'latency_ms')",
             "{'error': 1, 'failure': 2, 'model': 3, 'cost': 4}",
             "['cached', 'model', 'error', 'usage', 'of mine']",
+        ],
+    ),
+    "a judged answer that is read": Fence(
+        _reads_answers,
+        {
+            "storage/judged.py": "the place",
+            "analysis/loading.py": "the figures of many answers, as arrays",
+            "analysis/texts.py": "single rows, by their places",
+            "viewer/store.py": "a search through the texts of a table, by DuckDB",
+            "viewer/sources.py": "which front door made a run, by its first line",
+            "datasets/sources.py": "rows of a dataset",
+        },
+        [
+            "from reward_kit.storage.vocabularies import RUN, verdict_of",
+            "from pyarrow.parquet import ParquetFile",
+            "pq.ParquetFile(path)",
+            "query.run(f'SELECT row FROM read_parquet(?)')",
+        ],
+    ),
+    "a line of JSON that is decoded": Fence(
+        _decodes_a_line,
+        {
+            "storage/judged.py": "the place, for judged answers",
+            "storage/journal.py": "the place, for whoever wants all fields of a run's lines",
+            "storage/journal_lines.py": "whether a line without a checksum is whole",
+            "storage/tables.py": "whether such a line is a rollout",
+            "storage/run_directory.py": "whether there is anything worth keeping",
+            "storage/best_of_n_tables.py": "lines of best-of-n that become a table: a sample is parsed once",
+            "storage/training_files.py": "its own lines, which become a table",
+            "storage/batch_journal.py": "its own lines",
+            "storage/turn_journal.py": "its own lines",
+            "storage/reviews.py": "its own lines",
+            "generation/cache/entries.py": "entries of the cache",
+            "execution/shell/": "lines of commands, which people write, too",
+            "scoring/cases.py": "cases, which people write",
+            "datasets/sources.py": "rows of a dataset",
+            "generation/mock_script.py": "what the mock model says",
+            "agent/environments/bfcl.py": "tasks of somebody else",
+            "agent/mcp/vector/playback.py": "a recording in the older package's format",
+            "deploy/fireworks/": "what is sent to Fireworks",
+            "sandbox/python/inside/by_command.py": "requests to a process",
+            "mathematics/math_verify_process.py": "requests to a process",
+            "utils/exact_json.py": "the parser",
+        },
+        [
+            "exact_json.loads(line)",
+            "map(exact_json.loads, journal.in_order())",
+            "[orjson.loads(line) for line in file]",
+            "exact_json.loads(journal.line_at(offset))",
+            "json.loads(file.readline())",
         ],
     ),
     "a class of settings": Fence(
