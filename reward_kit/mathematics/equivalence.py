@@ -174,14 +174,14 @@ def _understood(gold: str, answer: str, tolerance: Tolerance) -> bool | None:
         return _compared(right, given, tolerance)
     if _same_prose(gold, answer):
         return True
-    stated = right or _stated(gold), given or _stated(answer)
-    if stated[0] is not None and stated[1] is not None:
-        verdict = _compared(*stated, tolerance)
+    said, heard = right or _stated(gold), given or _stated(answer)
+    if said is not None and heard is not None:
+        verdict = _compared(said, heard, tolerance)
         same = right is not None or given is not None or same_sentence(gold, answer)
         return verdict if same or not verdict else None
     if is_prose(gold) or is_prose(answer):
         return False
-    for known, talk in ((stated[0], answer), (stated[1], gold)):
+    for known, talk in ((said, answer), (heard, gold)):
         if known is not None and wordy(talk):
             about = _read(subject(talk))  # "x = 1 is the only case" may mean 1
             return None if about is not None and _compared(about, known, tolerance) else False
