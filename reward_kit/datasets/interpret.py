@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping
+from shlex import quote
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -427,10 +428,20 @@ def _user_text(columns: Columns) -> str:
 
 
 def _as_question(columns: Columns) -> str:
-    """How to say which column is asked: the one with the longest text, most likely."""
+    """How to say which column is asked: the one with the longest text, most likely; or where the rows are."""
+    if rows := [name for name, value in columns.items() if _are_rows(value)]:
+        return (
+            f". If the rows are the objects in {' or '.join(map(repr, rows))}, write "
+            f"`jq -c {quote(f'.{exact_json.dumps(rows[0]).decode()}[]')} FILE > ROWS.jsonl` and name that file"
+        )
     texts = {name: value for name, value in columns.items() if isinstance(value, str) and value}
     longest = max(texts, key=lambda name: len(texts[name]), default=None)
     return f", e.g. `dataset.column_mapping={{user_query: {longest}}}`" if longest else ""
+
+
+def _are_rows(value: Any) -> bool:
+    """Whether a column holds a list of objects that may be rows themselves, and no turns of a conversation."""
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) and "role" not in one for one in value)
 
 
 def _messages(value: Any, name: str) -> list[Message]:

@@ -182,19 +182,20 @@ class _FileSource:
 
 
 class JsonlSource(_FileSource):
-    """JSON lines, or one JSON array. Blank lines, CRLF and a byte order mark are tolerated.
+    """JSON lines, one JSON array, or one object over several lines.
 
-    An object that has a key twice says two things, and is refused.
+    Blank lines, CRLF and a byte order mark are tolerated. An object with a key twice says two things, and is refused.
     """
 
     def _rows_of(self, path: DataFile, origin: Origin, bad: BadRows) -> Iterator[Row]:
         with open_bytes(path) as file:
-            lines = enumerate(_without_bom(file), start=1)
+            lines: Iterator[tuple[int, bytes]] = enumerate(_without_bom(file), start=1)
             for number, line in lines:
                 if line.lstrip().startswith(b"["):
                     yield from _array(b"".join([line, *(rest for _, rest in lines)]), number, path, bad)
                     return
-                if (row := _row_of(line, origin, number, bad)) is not None:
+                whole, lines = _one_object(line, lines) if _goes_on(line) else (line, lines)
+                if (row := _row_of(whole, origin, number, bad)) is not None:
                     yield row
                 if line.strip():
                     break
@@ -203,8 +204,8 @@ class JsonlSource(_FileSource):
                     yield row
 
     def size_hint(self, up_to: int | None) -> int | None:
-        """The number of lines, unless a file is compressed; unknown where a file is an array."""
-        return None if any(map(_is_array, self.paths)) else super().size_hint(up_to)
+        """The number of lines, unless a file is compressed; unknown where a file is one JSON document."""
+        return None if any(map(_is_document, self.paths)) else super().size_hint(up_to)
 
 
 def _row_of(line: bytes, origin: Origin, number: int, bad: BadRows) -> Row | None:
@@ -251,12 +252,29 @@ def _array(text: bytes, number: int, path: DataFile, bad: BadRows) -> Iterator[R
             bad.report(origin, place, f"expected a JSON object, found {item!r}")
 
 
-def _is_array(path: DataFile) -> bool:
-    """Whether a local file begins as a JSON array does."""
+def _goes_on(line: bytes) -> bool:
+    """Whether an object begins in the line and is written over several lines."""
+    return line.lstrip().startswith(b"{") and line.rstrip().endswith((b"{", b"[", b","))
+
+
+def _one_object(line: bytes, lines: Iterator[tuple[int, bytes]]) -> tuple[bytes, Iterator[tuple[int, bytes]]]:
+    """The whole file as one line, where it is one object over several; else this line, and those that follow."""
+    rest = [*lines]
+    whole = b"".join([line, *(text for _, text in rest)])
+    try:
+        exact_json.loads(whole)
+    except (ValueError, RecursionError):
+        return line, iter(rest)
+    return whole, iter(())
+
+
+def _is_document(path: DataFile) -> bool:
+    """Whether a local file begins as a JSON array does, or as an object over several lines."""
     if not isinstance(path, Path):
         return False
     with open_bytes(path) as file:
-        return file.read(_BEGINNING).removeprefix(_BOM).lstrip().startswith(b"[")
+        beginning = file.read(_BEGINNING).removeprefix(_BOM).lstrip()
+    return beginning.startswith(b"[") or _goes_on(beginning.partition(b"\n")[0])
 
 
 _MAY_HOLD_FLOATS = frozenset({float, dict})
@@ -293,7 +311,7 @@ def _without_bom(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _why_not_json(line: bytes, error: Exception) -> str:
-    if line.strip() in (b"[", b"{"):
+    if _goes_on(line) or line.strip() == b"[":
         return (
             "the JSON object does not end on its line; this is a JSON document, not JSON lines (one object a line). "
             "Write `jq -c . FILE > ROWS.jsonl` and name that file"

@@ -124,9 +124,8 @@ class Bodies:
 
 
 def _why(error: exact_json.JSONDecodeError) -> str:
-    """What is wrong with it, and not what it says: that may be anything."""
-    reason = error.msg.partition(":")[0]
-    return f"{reason} (character {error.pos})"
+    """What is wrong with it, and where: no more of what it says, which may be anything."""
+    return f"{error.msg} (character {error.pos})" if error.doc else error.msg
 
 
 def brackets_of(body: bytes) -> bytes:

@@ -19,7 +19,7 @@ import orjson
 __all__ = ["JSONDecodeError", "Texts", "dumps", "loads", "loads_with_texts"]
 
 JSONDecodeError = orjson.JSONDecodeError
-"""What is raised for a text that is not JSON, whoever read it."""
+"""What is raised for a text that is not JSON, whoever read it. Where it holds no `doc`, its `pos` says nothing."""
 
 _WIDE = b"0" * 19
 """As many digits as an integer beyond 64 bits has at least, once all digits are told alike."""
@@ -97,7 +97,9 @@ def _exactly(raw: bytes, *, unique_keys: bool = False, parse_float: Callable[[st
     except json.JSONDecodeError as error:
         raise JSONDecodeError(error.msg, error.doc, error.pos) from None
     except (ValueError, RecursionError) as error:  # not UTF-8, half of a pair, too many digits, too deep
-        raise JSONDecodeError(_in_words(error), "", 0) from None
+        refused = JSONDecodeError(_in_words(error), "", 0)
+        refused.args = (refused.msg,)  # without a place: it is not known
+        raise refused from None
     return value
 
 

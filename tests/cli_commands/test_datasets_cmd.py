@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reward_kit.cli import main
 from reward_kit.datasets.shapes import FORMATS
+
+ROWS = [{"question": "1 + 1?", "answer": "2"}, {"question": "2 + 1?", "answer": "3"}]
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +84,23 @@ def test_a_benchmark_that_does_not_exist_is_no_dataset_of_hugging_face(capsys: p
 def test_a_dataset_without_a_question_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:
     said = printed(capsys, "show", "frage.csv", code=2)
     assert "`dataset.column_mapping` can rename one, e.g. `dataset.column_mapping={user_query: frage}`" in said
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize(
+    "around",
+    [{"data": ROWS}, {"version": "1", "examples": ROWS}, {"a \"b\" 'c'": ROWS, "test": ROWS}, {"data.x": ROWS}],
+)
+def test_rows_inside_one_object_are_refused_with_the_line_that_takes_them_out(
+    around: dict[str, Any], indent: int | None, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "one.json").write_text(json.dumps(around, indent=indent))
+    said = printed(capsys, "show", "one.json", code=2)
+    line = said.partition(" write `")[2].partition("` and name that file")[0]
+    assert line.startswith("jq -c ") and line.endswith(" FILE > ROWS.jsonl")
+    if shutil.which("jq"):
+        subprocess.run(line.replace("FILE", "one.json"), shell=True, check=True, cwd=here)
+        assert "user: 1 + 1?" in printed(capsys, "show", "ROWS.jsonl")
 
 
 def test_a_row_that_does_not_say_what_is_right_is_shown_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -249,6 +249,27 @@ def test_what_is_no_array_of_objects_is_refused(text: str, reason: str, tmp_path
         read(JsonlSource([tmp_path / "a.json"]))
 
 
+# ── one object over several lines ────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(row=OBJECTS, indent=st.none() | st.integers(0, 2), after=st.sampled_from(["", "\n", "\r\n\n"]))
+def test_an_object_over_several_lines_is_one_row(
+    row: dict[str, Any], indent: int | None, after: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("object") / "a.json"
+    path.write_text(json.dumps(row, indent=indent) + after)
+    assert repr(columns(JsonlSource([path]))) == repr([row])
+
+
+def test_several_objects_over_several_lines_are_refused_and_lines_behind_a_broken_one_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{\n"a": 1\n}\n{\n"a": 2\n}\n')
+    with pytest.raises(DatasetError, match=r"does not end on its line.*jq -c"):
+        read(JsonlSource([path]))
+    path.write_text('{"a": 1,\n{"a": 2}\n')
+    assert [row.columns for row in read(JsonlSource([path]), skip=True)[0]] == [{"a": 2}]
+
+
 # ── a ground truth as it is written ──────────────────────────────────────────────────────────────────────────────────
 
 TEXTS = [

@@ -144,7 +144,7 @@ TWICE = {
 def test_a_key_that_stands_twice_is_refused(server: Server, body: bytes, path: str) -> None:
     found = server.post(path, body if path == "/evaluate" else b'{"items": [' + body + b"]}")
     assert found.status == 400
-    assert "stands twice in one object" in found.json["detail"]
+    assert "stands twice in one object. " in found.json["detail"]
 
 
 def test_a_hundred_megabytes_are_not_read(server: Server) -> None:
