@@ -15,6 +15,7 @@ from pathlib import Path
 from reward_kit.config_models import RewardConfig
 from reward_kit.utils.opened_files import Noted, OpenedFiles
 from reward_kit.utils.project_files import Project, file_digest
+from reward_kit.utils.project_imports import follow_imports, tables_named
 
 __all__ = ["Opened", "watched_import"]
 
@@ -36,13 +37,14 @@ class Opened:
     """What one reward has opened, and whom to tell."""
 
     def __init__(self, project: Project, config: RewardConfig) -> None:
-        """Begin with what was opened when the reward was imported."""
+        """Begin with what was opened when the reward was imported, and with the tables that source or params name."""
         self.project = project
         self.here = OpenedFiles(_at_import.get(config.function_path or "", ()))
         """What is opened in this process."""
         self._untold: dict[str, str | None] = {}
         self._tell: Callable[[Mapping[str, str | None]], None] | None = None
-        self.look()
+        texts = [value for value in config.params.values() if isinstance(value, str)]
+        self._depend_on(project.tables.union(tables_named(texts, [Path.cwd()])))
 
     def tell(self, taker: Callable[[Mapping[str, str | None]], None]) -> None:
         """Have `taker` told of each file, once: its name and its digest, or None for one that is written to, too."""
@@ -56,9 +58,18 @@ class Opened:
 
     def note(self, noted: Noted) -> None:
         """Take account of files that were opened."""
-        self._untold |= {name: file_digest(file) for name, file in self._own(noted.read)}
+        read = dict(self._own(noted.read))
+        self._untold |= {name: file_digest(file) for name, file in read.items()}
         self._untold |= {name: None for name, _ in self._own(noted.written)}
         self.pass_on()
+        if modules := [file for file in read.values() if file.suffix == ".py"]:  # which only the code names
+            self._depend_on(follow_imports(modules, [self.project.root]).tables)
+
+    def _depend_on(self, tables: Iterable[Path]) -> None:
+        """Take account of files of data that the source names, and what was opened in this process."""
+        for table in tables:
+            self.here.note_unseen(str(table))
+        self.look()
 
     def _own(self, paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
         """Those of the project that are not known from the reward's source."""

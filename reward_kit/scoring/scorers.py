@@ -189,6 +189,8 @@ class InWorkers:
 
     def _unpacked(self, outcome: Outcome) -> Outcome:
         """The outcome without the files that came with it."""
+        if self._opened is not None:
+            self._opened.look()
         if type(outcome) is not Done or type(outcome.value) is not WithNews:
             return outcome
         if self._opened is not None:

@@ -8,8 +8,8 @@
     watched.take()               # paths that were not taken before: those that were read, and those written to
 
 What is also written to is no input. Python's own files and those of installed packages are for whoever
-takes the paths to leave out. What a library opens by itself, in C, is not seen, but for the databases of SQLite: of
-these Python tells, and that one is written to shows in the file.
+takes the paths to leave out. What a library opens by itself, in C, is not seen: whoever knows of such a file says so,
+and that it is written to shows in the file. Of the databases of SQLite Python tells.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class OpenedFiles:
 
     def __init__(self, earlier: Iterable[OpenedFiles] = ()) -> None:
         """Watch nothing yet; what was opened while others watched is told here, too."""
-        self._databases: dict[str, _State] = {}
+        self._unseen: dict[str, _State] = {}
         self._seen: set[tuple[object, bool]] = set()
         self._read: list[str] = []
         self._written: list[str] = []
         for each in earlier:
-            self._databases |= each._databases
+            self._unseen |= each._unseen
             self._read += each._read
             self._written += each._written
 
@@ -79,13 +79,13 @@ class OpenedFiles:
     @property
     def has_news(self) -> bool:
         """Whether there is something to take."""
-        known = self._databases
-        return bool(self._read or self._written or (known and any(_state(at) != was for at, was in known.items())))
+        unseen = self._unseen
+        return bool(self._read or self._written or (unseen and any(_state(at) != was for at, was in unseen.items())))
 
     def take(self) -> Noted:
         """What was not taken before, as full paths."""
-        for path in [path for path, was in self._databases.items() if _state(path) != was]:
-            del self._databases[path]
+        for path in [path for path, was in self._unseen.items() if _state(path) != was]:
+            del self._unseen[path]
             self._written.append(path)
         read, self._read = self._read, []
         written, self._written = self._written, []
@@ -111,18 +111,22 @@ class OpenedFiles:
         if path.startswith("file:"):
             path = unquote(urlsplit(path).path)
         if os.path.isfile(path):  # none where it is in memory, or made just now
-            self._databases.setdefault(os.path.abspath(path), _state(path))
-            self.note(path, os.O_RDONLY)
+            self.note_unseen(path)
+
+    def note_unseen(self, path: str) -> None:
+        """Take account of a file that is read, or written to, where nobody sees it."""
+        self._unseen.setdefault(os.path.abspath(path), _state(path))
+        self.note(path, os.O_RDONLY)
 
 
 _State = tuple[int, int, int]
 
 
-def _state(database: str) -> _State:
-    """What shows that a database was written to: when, its size, and the size of what waits to be put into it."""
+def _state(file: str) -> _State:
+    """What shows that a file was written to: when, its size, and the size of what waits to be put into a database."""
     try:
-        held = os.stat(database)
-        waiting = os.stat(f"{database}-wal").st_size if os.path.exists(f"{database}-wal") else 0
+        held = os.stat(file)
+        waiting = os.stat(f"{file}-wal").st_size if os.path.exists(f"{file}-wal") else 0
     except OSError:
         return (0, 0, 0)
     return (held.st_mtime_ns, held.st_size, waiting)

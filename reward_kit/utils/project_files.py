@@ -45,6 +45,8 @@ class Project(NamedTuple):
     """The modules that the object needs, its own first: name → digest."""
     library: frozenset[str] = frozenset()
     """What of this package it uses, by its full names."""
+    tables: frozenset[Path] = frozenset()
+    """Files of data that its source names, and that libraries open in C, where nobody sees it."""
 
     def name_of(self, file: Path) -> str | None:
         """How a file is called here; None for one that does not belong to the project."""
@@ -88,7 +90,7 @@ def project_of(obj: Any) -> Project:
     library.update(_in_this_package(imports))
     needed = [*entries, *sorted(imports.files.difference(entries))][:_MOST_FILES]
     files = {named: file_digest(path) for path in needed if (named := project.name_of(path)) is not None}
-    return Project(project.root, files, frozenset(library))
+    return Project(project.root, files, frozenset(library), frozenset(imports.tables))
 
 
 _PACKAGE = "reward_kit."

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Imports", "Outside", "follow_imports", "import_roots"]
+__all__ = ["Imports", "Outside", "follow_imports", "import_roots", "tables_named"]
 
 
 class Outside(NamedTuple):
@@ -37,6 +39,8 @@ class Imports:
     """What is imported from elsewhere, in full: `numpy.linalg.norm`; of this package, what is named behind it, too."""
     words: set[str] = field(default_factory=set)
     """Every name that the files use, and every text of theirs that could be one."""
+    tables: set[Path] = field(default_factory=set)
+    """Files of data that texts in the source name, and that libraries open in C, where Python does not tell of it."""
     unreadable: dict[Path, str] = field(default_factory=dict)
     """Files that are not Python, with what is wrong; what they import is not known."""
 
@@ -65,6 +69,28 @@ def follow_imports(entries: Sequence[Path], roots: Sequence[Path]) -> Imports:
     return found
 
 
+_TABLE = re.compile(
+    r"[^\s'\"`]+\.(?:parquet|pq|feather|arrow|ipc|orc|avro|duckdb|ddb|db|sqlite3?|hdf5|h5|nc|npy|npz|pt|pth|safetensors|"
+    r"gguf|onnx|tfrecords?|lmdb|faiss|bin)(?![\w.])"
+)
+_LONGEST_FOLDER = 100
+
+
+def tables_named(texts: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
+    """The tables, arrays and weights that texts name, from one of the folders on or from one inside that others name.
+
+    A text may say more than a name: `SELECT * FROM 'data/prices.parquet'`.
+    """
+    texts = {*texts}
+    named = {name for text in texts for name in _TABLE.findall(text)}
+    steps = {step for text in texts if 0 < len(step := text.strip("/")) <= _LONGEST_FOLDER} if named else ()
+    inside = {str(folder) for folder in folders}
+    for _ in range(3 if named else 0):
+        paths = {os.path.join(folder, name) for folder in inside for each in named for name in (each, each.lstrip("/"))}
+        yield from (Path(path).resolve() for path in paths if os.path.isfile(path))
+        inside = {path for folder in inside for step in steps if os.path.isdir(path := os.path.join(folder, step))}
+
+
 def _packages_above(file: Path, roots: Sequence[Path]) -> Iterator[Path]:
     """The `__init__.py` of each package that the file is in: importing the file runs them."""
     root = _root_of(file, roots)
@@ -88,6 +114,7 @@ class _Reader:
         package = file.parent.relative_to(_root_of(file, roots)).parts
         self._package = list(package)
         self._bound: dict[str, str] = {}
+        self._texts: set[str] = set()
 
     def needed(self) -> Iterator[Path]:
         yield from _packages_above(self._file, self._roots)
@@ -98,6 +125,7 @@ class _Reader:
             return
         self._bound = dict(_names_bound_in(tree))
         yield from self._imports(tree, is_needed=True)
+        self._found.tables.update(tables_named(self._texts, [self._file.parent, *self._roots]))
 
     def _imports(self, node: ast.AST, *, is_needed: bool) -> Iterator[Path]:
         if isinstance(node, ast.Import):
@@ -121,6 +149,7 @@ class _Reader:
         """Take account of what the file names, and of what of this package it reaches by that."""
         if isinstance(node, ast.Constant):
             text = node.value if isinstance(node.value, str) else ""
+            self._texts.add(text)
             if text.isidentifier():
                 self._found.words.add(text)
             elif text.startswith(f"{_THIS_PACKAGE}."):  # an import path

@@ -68,6 +68,13 @@ READS = {
     "while judging": ("from pathlib import Path\n", "float(Path({path!r}).read_text())"),
     "at import": ("with open({path!r}, 'rb') as held:\n    HELD = float(held.read())\n", "HELD"),
     "json": ("import json, pathlib\n", "float(json.loads(pathlib.Path({path!r}).read_text()))"),
+    "arrow": ("import pyarrow as pa\n", "float(pa.OSFile({path!r}).read())"),
+    "arrow beside": (
+        "import os, pyarrow as pa\nfrom pathlib import Path\n",
+        "float(pa.OSFile(str(next(p for p in Path(__file__).resolve().parents if (p / 'words').is_dir()) / 'words' / "
+        "'held.parquet')).read())",
+    ),
+    "arrow in a text": ("import pyarrow as pa\n", "float(pa.OSFile('read from words/held.parquet'[10:]).read())"),
     "low level": ("import os\n", "float(os.read(os.open({path!r}, os.O_RDONLY), 100))"),
 }
 
@@ -87,6 +94,7 @@ class Project:
 
     def __init__(self, root: Path, layout: dict[str, Any], number: int) -> None:
         self.root, self.read = root, layout["read"]
+        self.data = f"words/held.{'parquet' if 'arrow' in (self.read or '') else 'txt'}"
         self.names = [f"m{number}_{place}" for place in range(len(layout["hops"]))]
         self.files: dict[str, str] = {}
         self.needed: list[str] = []
@@ -107,12 +115,12 @@ class Project:
             if hop in {"relative", "package"}:
                 self.files[f"p_{name}/__init__.py"] = ""
         if self.read is not None:
-            self.files["words/held.txt"] = "0.25"
+            self.files[self.data] = "0.25"
         self.files |= {"unrelated.py": "x = 1\n", "words/unrelated.txt": "1", "pk_other/__init__.py": ""}
         for file, text in self.files.items():
             (root / file).parent.mkdir(parents=True, exist_ok=True)
             (root / file).write_text(text)
-        data = [] if self.read is None else ["words/held.txt"]
+        data = [] if self.read is None else [self.data]
         needed = [*files, *data]
         self.changed = needed[layout["changed"] % len(needed)]
 
@@ -123,12 +131,12 @@ class Project:
         if self.read is None:
             return "", "0.25"
         above, value = READS[self.read]
-        path = str(self.root / "words/held.txt")
+        path = str(self.root / self.data)
         return above.format(path=path), value.format(path=path)
 
     def change(self, file: str) -> None:
         held = self.root / file
-        held.write_text("0.75" if file.endswith("held.txt") else held.read_text() + "# a remark\n")
+        held.write_text("0.75" if file == self.data else held.read_text() + "# a remark\n")
 
 
 _numbers = iter(range(10**6))
@@ -154,6 +162,22 @@ def test_a_change_in_any_file_that_judging_needs_is_noticed_by_name_and_no_other
         assert "unrelated" not in str(caught.value)
 
 
+@pytest.mark.parametrize("read", [*READS, "params"])
+def test_a_file_of_data_is_noticed_however_it_is_opened_and_named(read: str, tmp_path: Path) -> None:
+    layout = {"hops": [], "read": "arrow" if read == "params" else read, "asynchronous": False, "in_package": False}
+    project = Project(tmp_path, layout | {"changed": 1}, next(_numbers))
+    params: dict[str, Any] = {}
+    if read == "params":
+        code = "import pyarrow as pa\ndef judge(messages, table, **kw):\n    return float(pa.OSFile(table).read())\n"
+        Path(project.reward.partition(":")[0]).write_text(code)
+        params = {"reward_settings": {"params": {"table": project.data}}}
+    assert judged(project.reward, **params) == 0.25
+    assert judged(project.reward, **params) == 0.25
+    project.change(project.changed)
+    with pytest.raises(StorageError, match=f"{Path(project.data).name}' has changed"):
+        judged(project.reward, **params)
+
+
 def test_files_of_another_folder_and_of_installed_packages_are_not_the_projects(tmp_path: Path) -> None:
     elsewhere = Path(tempfile.mkdtemp()) / "list.txt"
     elsewhere.write_text("1")
@@ -177,6 +201,21 @@ def test_a_file_that_the_reward_also_writes_is_no_input() -> None:
     Path("count").write_text("7")
     assert judged("rw.py:judge") == 0.5
     Path("count").write_text("100")
+    assert judged("rw.py:judge") == 0.5
+
+
+def test_a_table_that_the_reward_also_writes_in_c_is_no_input() -> None:
+    Path("rw.py").write_text(
+        "import pyarrow as pa\n"
+        "def judge(messages, **kw):\n"
+        "    with pa.OSFile('count.arrow') as file:\n"
+        "        count = int(file.read())\n"
+        "    with pa.OSFile('count.arrow', 'wb') as file:\n"
+        "        file.write(str(count + 1).encode())\n"
+        "    return 0.5\n"
+    )
+    Path("count.arrow").write_text("9")
+    assert judged("rw.py:judge") == 0.5 and Path("count.arrow").read_text() == "10"
     assert judged("rw.py:judge") == 0.5
 
 
