@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 from reward_kit.config_models import Price, Sampling
@@ -198,7 +199,7 @@ class BudgetedClient:
         """Reserve the largest likely cost, ask, then account for the real one."""
         await self._take_turn()
         try:
-            purse = _Purse(self._budget, self._price, self._learned, most_usage(messages, tools, sampling, 1))
+            purse = _Purse(self._budget, self._price, self._learned, partial(most_usage, messages, tools, sampling, 1))
             await purse.set_apart(len(draws))
             mine = PURSE.set(purse)
             try:
@@ -226,14 +227,14 @@ class BudgetedClient:
 
         An endpoint may put text of its own before every prompt, or have the model think beyond max_tokens.
         """
-        while self._budget.is_limited and self._on_their_way and not self._learned.anything and self._costs:
+        while self._budget.is_limited and self._on_their_way and not self._learned.anything and _costs(self._price):
             self._changed.clear()
             await self._changed.wait()
         self._on_their_way += 1
 
-    @property
-    def _costs(self) -> bool:
-        return self._price.input > 0 or self._price.output > 0
+
+def _costs(price: Price) -> bool:
+    return price.input > 0 or price.output > 0
 
 
 class _Learned:
@@ -257,18 +258,23 @@ def _beyond(used: int, most: int) -> float:
 class _Purse:
     """What is set apart for one call."""
 
-    def __init__(self, budget: Budget, price: Price, learned: _Learned, most: Usage) -> None:
-        """Each draw uses at most `most`, and what was `learned` beyond it."""
-        self._budget, self._price, self._learned, self._each = budget, price, learned, most
+    def __init__(self, budget: Budget, price: Price, learned: _Learned, most: Callable[[], Usage]) -> None:
+        """Each draw uses at most `most()`, and what was `learned` beyond it. What costs nothing needs neither."""
+        self._budget, self._price, self._learned, self._most = budget, price, learned, most
+        self._costs = _costs(price)
         self._lost = self._of_a_draw = 0.0
         self.held = 0.0
         """What is set apart now."""
 
     async def set_apart(self, draws: int) -> None:
         """Set apart what so many draws may cost, or refuse the call."""
-        self._of_a_draw = cost_of(self.most(1), self._price)
+        self._of_a_draw = cost_of(self.most(1), self._price) if self._costs else 0.0
         await self._budget.reserve(self._of_a_draw * draws)
         self.held = self._of_a_draw * draws
+
+    @cached_property
+    def _each(self) -> Usage:
+        return self._most()
 
     def most(self, draws: int) -> Usage:
         """What is set apart for so many draws."""
@@ -297,16 +303,18 @@ class _Purse:
 
     def settled(self, outcomes: list[Completion | Failure]) -> list[Completion | Failure]:
         """The outcomes, once what they cost is counted. Answers of which nobody told what they used have the most."""
-        if not any(map(used_by, outcomes)) and (place := _first_answer(outcomes)) is not None:
-            answers = sum(isinstance(outcome, Completion) for outcome in outcomes)
-            outcomes = [*outcomes]
-            outcomes[place] = outcomes[place].model_copy(update={"usage": self.most(answers)})
         used = [usage for outcome in outcomes for usage in used_by(outcome)]
-        for usage in used:
-            if not usage.at_most:
-                self._learned.note(usage, self._each, len(outcomes))
-        cost = sum(cost_of(usage, self._price) for usage in used) - self._lost
-        self._budget.spend(cost, at_most=any(usage.at_most for usage in used) and cost > 0)
+        if not used and (place := _first_answer(outcomes)) is not None:
+            answers = sum(isinstance(outcome, Completion) for outcome in outcomes)
+            used = [self.most(answers)]
+            outcomes = [*outcomes]
+            outcomes[place] = outcomes[place].model_copy(update={"usage": used[0]})
+        if self._costs:
+            for usage in used:
+                if not usage.at_most:
+                    self._learned.note(usage, self._each, len(outcomes))
+        if cost := sum([cost_of(usage, self._price) for usage in used]) - self._lost:
+            self._budget.spend(cost, at_most=cost > 0 and any(usage.at_most for usage in used))
         return outcomes
 
 

@@ -108,7 +108,7 @@ class MockModelClient:
         try:
             said = await self._find_answer(messages, draw)
             message, given = (said.message(), said.finish_reason) if isinstance(said, ScriptedAnswer) else (said, None)
-            given = ended_by({"finish_reason": given})
+            given = ended_by({"finish_reason": given}) if given is not None else None
         except GenerationError as error:
             return Failure.of(error, "generate")
         message, _ = ended_before(message, sampling.stop)
