@@ -10,7 +10,7 @@ its documentation; `docs/reference/config.md` is generated from these.
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeVar, get_args
 from urllib.parse import urlsplit
 
@@ -919,14 +919,25 @@ def load_config(raw: Mapping[str, Any]) -> PipelineConfig:
     return validated(PipelineConfig, raw)
 
 
-def validated(model: type[Model], raw: object, name: str = "The configuration", *, section: str = "") -> Model:
-    """The same for any model; `name` is what a message calls it, `section` where it stands in a run's config."""
+def validated(
+    model: type[Model],
+    raw: object,
+    name: str = "The configuration",
+    *,
+    section: str = "",
+    spell: Callable[[str], str] = repr,
+) -> Model:
+    """The same for any model; `name` is what a message calls it, `section` where it stands in a run's config.
+
+    `spell` says what a message calls a key whose value is wrong, by its path in the model.
+    """
     try:
         remember_settings(raw)  # before anything can be said about them
         _refuse_masked(raw, section)
         return model.model_validate(dict(raw) if isinstance(raw, Mapping) else raw)
     except ValidationError as error:
-        raise ConfigError(mask(f"{name} has {_explain(error, model, section)}")) from None
+        spelled = (lambda path: f"`{section}.{path}`") if section else spell
+        raise ConfigError(mask(f"{name} has {_explain(error, model, spelled)}")) from None
     except RecursionError:
         raise ConfigError(f"{name} is nested too deep to be read. Make it flatter.") from None
 
@@ -945,19 +956,24 @@ def as_config_error(error: Exception) -> Exception:
     """A value that pydantic refused somewhere, in our words; any other error as it is."""
     if not isinstance(error, ValidationError):
         return error
-    return ConfigError(mask(f"A value given has {_explain(error, PipelineConfig)}"))
+    return ConfigError(mask(f"A value given has {_explain(error, PipelineConfig, repr)}"))
 
 
-def _explain(error: ValidationError, model: type[BaseModel], section: str = "") -> str:
+def _explain(error: ValidationError, model: type[BaseModel], spell: Callable[[str], str]) -> str:
     problems = [
-        _problem(detail["type"], detail["loc"], detail["msg"], detail.get("input"), model, section)
+        _problem(detail["type"], detail["loc"], detail["msg"], detail.get("input"), model, spell)
         for detail in error.errors()
     ]
     return ("a problem: " if len(problems) == 1 else "problems: ") + " And: ".join(problems)
 
 
 def _problem(
-    kind: str, location: tuple[int | str, ...], message: str, given: object, model: type[BaseModel], section: str
+    kind: str,
+    location: tuple[int | str, ...],
+    message: str,
+    given: object,
+    model: type[BaseModel],
+    spell: Callable[[str], str],
 ) -> str:
     path = ".".join(map(str, location))
     if kind == "extra_forbidden":
@@ -967,7 +983,7 @@ def _problem(
     if location[-1:] == ("api_key",):
         return f"{path!r} is not a text. Better set `generation.api_key_env` to the variable that holds the key."
     reason = message.removeprefix("Value error, ")
-    place = f"`{section}.{path}`" if section else repr(path)
+    place = spell(path)
     if reason.rstrip(".") in (_LOGIN_IN_ADDRESS, NOT_A_VARIABLE.rstrip(".")):
         return f"{place}: {reason}."
     return f"{place} is {_shown(given)}: {reason[0].lower()}{reason[1:]}." if path else f"{reason}."

@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 __all__ = [
     "AnswersFailedError",
@@ -65,6 +66,7 @@ __all__ = [
     "SameFailureError",
     "SandboxError",
     "SandboxUnavailableError",
+    "Setting",
     "StorageError",
     "UnreadableReplyError",
     "boundary",
@@ -73,17 +75,32 @@ __all__ = [
 ]
 
 
+class Setting(NamedTuple):
+    """A setting that a message names, by its place in the config of a run, and with a value where it names one."""
+
+    place: str
+    value: str | None = None
+
+    @property
+    def whole(self) -> str:
+        """As it is written in a config: `output.output_dir`, or `dataset.on_bad_row=skip`."""
+        return self.place if self.value is None else f"{self.place}={self.value}"
+
+    def __str__(self) -> str:
+        return f"`{self.whole}`"
+
+
 _SETTING = re.compile(r"`([a-z_]+(?:\.\w+)*)(?:=([^`]*))?`")
 
 
 def settings_in(text: str) -> tuple[str, ...]:
-    """What a message names between backticks that may be a setting, such as `output.output_dir`."""
+    """The places of what a message names between backticks that may be a setting, such as `output.output_dir`."""
     return tuple(dict.fromkeys(match[1] for match in _SETTING.finditer(text)))
 
 
-def with_settings_named(text: str, name: Callable[[str, str | None], str]) -> str:
-    """A message with other names for its settings; `name` is given each path, and the value beside it, if any."""
-    return _SETTING.sub(lambda match: f"`{name(match[1], match[2])}`", text)
+def with_settings_named(text: str, spell: Callable[[Setting], str]) -> str:
+    """A message with each of its settings spelled in another way: `spell` gives all that stands in its place."""
+    return _SETTING.sub(lambda match: spell(Setting(match[1], match[2])), text)
 
 
 class RewardKitError(Exception):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig, RewardConfig, load_config
 from reward_kit.datasets.sources import Given
+from reward_kit.doors import nested
 from reward_kit.errors import ConfigError, SameFailureError
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.pipeline import EvaluationPipeline
@@ -29,7 +30,7 @@ from reward_kit.typed_interface import name_of
 from reward_kit.utils.event_loop import run_sync
 from reward_kit.utils.module_loader import load_object
 
-__all__ = ["Data", "Table", "check_evaluation", "evaluate", "evaluate_async"]
+__all__ = ["Data", "Table", "as_keywords", "check_evaluation", "evaluate", "evaluate_async"]
 
 _log = logging.getLogger(__name__)
 
@@ -153,6 +154,19 @@ def check_evaluation(
     load_rewards(config.reward, given.reward)
     if config.generation.enabled and given.client is None and config.engine.name == "local":
         check_model(config.generation)
+
+
+def as_keywords(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a run by place, as keywords of `evaluate`."""
+    parts = nested(settings)
+    generation, reward, output = (dict(parts.pop(name, {})) for name in ("generation", "reward", "output"))
+    named = {
+        "model": generation.pop("model_name", None), "n": generation.pop("n", None),
+        "reward": reward.pop("function_path", None), "params": reward.pop("params", None),
+        "output_dir": output.pop("output_dir", None), "reward_settings": reward, "generation": generation,
+        "output": output,
+    }  # fmt: skip
+    return {**parts, **{name: value for name, value in named.items() if value is not None and value != {}}}
 
 
 # ── what was given ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -180,21 +180,27 @@ class Evaluator:
 
     # -- what can be done with it
 
-    def preview(self, sample_file: str | Path, max_samples: int = 5, *, hosted: bool = False) -> EvaluatorPreviewResult:
-        """Judge the first samples of a file: here, by the real code; with `hosted`, by Fireworks' older service."""
+    def preview(
+        self, sample_file: str | Path, max_samples: int = 5, *, hosted: bool = False, **settings: Any
+    ) -> EvaluatorPreviewResult:
+        """Judge the first samples of a file: here, by the real code; with `hosted`, by Fireworks' older service.
+
+        `settings` are those of `evaluate`, for judging here.
+        """
         samples = read_samples(Path(sample_file), max_samples)
         if hosted:
             return _from_fireworks(self.source(), samples, self._api())
         if self.remote_url is not None:
             bare = self.remote_url.rstrip("/")
             address = bare if bare.endswith(ROUTE) else f"{bare}{ROUTE}"
-            return preview_reward(open_remote(address, stops_run=True, inherited_key=True), samples)
+            return preview_reward(open_remote(address, stops_run=True, inherited_key=True), samples, **settings)
         if self.ts_mode_config:
-            return self._preview_code(samples)
+            return self._preview_code(samples, **settings)
         if self._reward is not None:
-            return preview_reward(self._reward[0], samples, self._reward[1])
+            return preview_reward(self._reward[0], samples, self._reward[1], **settings)
         paths = {name: f"{folder.resolve() / ENTRY}:{FUNCTION}" for name, folder in self._known_folders().items()}
-        return preview_reward(by_metrics(paths) if len(paths) > 1 else next(iter(paths.values())), samples)
+        judging = by_metrics(paths) if len(paths) > 1 else next(iter(paths.values()))
+        return preview_reward(judging, samples, **settings)
 
     def create(
         self,
@@ -222,12 +228,12 @@ class Evaluator:
     def _api(self) -> FireworksAPI:
         return FireworksAPI(self._api_key, self._account_id)
 
-    def _preview_code(self, samples: Sequence[Row]) -> EvaluatorPreviewResult:
+    def _preview_code(self, samples: Sequence[Row], **settings: Any) -> EvaluatorPreviewResult:
         name = str(self.ts_mode_config.get("file_name", ENTRY))
         with tempfile.TemporaryDirectory(prefix="reward-kit-") as folder:
             file = Path(folder) / Path(name).name
             file.write_text(str(self.ts_mode_config["python_code"]), encoding="utf-8")
-            return preview_reward(f"{file}:{FUNCTION}", samples)
+            return preview_reward(f"{file}:{FUNCTION}", samples, **settings)
 
 
 def _refuse_groups(mode: str) -> None:
@@ -239,12 +245,15 @@ def _refuse_groups(mode: str) -> None:
 
 
 def preview_reward(
-    reward: str | Callable[..., Any], samples: Sequence[Given], params: Mapping[str, Any] | None = None
+    reward: str | Callable[..., Any], samples: Sequence[Given], params: Mapping[str, Any] | None = None, **settings: Any
 ) -> EvaluatorPreviewResult:
-    """Judge the answers of rows by a reward, on this machine and as a run would: in workers, with its time limit."""
+    """Judge the answers of rows by a reward, on this machine and as a run would: in workers, with its time limit.
+
+    `settings` are those of `evaluate`.
+    """
     begun = time.monotonic()
     result = EvaluatorPreviewResult()
-    run = evaluate(samples, reward, params=params, keep_going=True)
+    run = evaluate(samples, reward, params=params, keep_going=True, **settings)
     for index, row in enumerate(run.rows()):
         failure = row.get("failure")
         if failure is not None:
@@ -378,11 +387,12 @@ def preview_evaluation(  # noqa: PLR0913, PLR0917 - inherited
     *,
     remote_url: str | None = None,
     hosted: bool = False,
+    **settings: Any,
 ) -> EvaluatorPreviewResult:
     """Judge a few samples here, with the real code; with `hosted`, by Fireworks' older preview service.
 
     `metric_folders` are items such as `words=metrics/words`. The samples come from a JSON-lines file or a Hugging Face
-    dataset.
+    dataset. `settings` are those of `evaluate`, for judging here.
     """
     evaluator = _evaluator(
         metric_folders, folder, multi_metrics,
@@ -398,7 +408,7 @@ def preview_evaluation(  # noqa: PLR0913, PLR0917 - inherited
             str(huggingface_dataset), huggingface_split, str(Path(scratch) / "samples.jsonl"), max_samples,
             huggingface_message_key_map, huggingface_response_key, huggingface_prompt_key,
         )  # fmt: skip
-        return evaluator.preview(file, max_samples, hosted=hosted)
+        return evaluator.preview(file, max_samples, hosted=hosted, **settings)
 
 
 def preview_folder_evaluation(evaluator_folder: str, *args: Any, **named: Any) -> EvaluatorPreviewResult:

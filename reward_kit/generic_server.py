@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from reward_kit.config_models import RewardConfig
-from reward_kit.errors import ConfigError
+from reward_kit.errors import ConfigError, Setting
 from reward_kit.serving.app import RewardApp, build_app
 from reward_kit.serving.settings import AccessSettings, ServeSettings, check_protected_by_a_key
 
@@ -93,9 +93,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"Error: {mask(with_settings_named(str(error), _flag))}")
 
 
-def _flag(setting: str, value: str | None) -> str:
-    whole = setting if value is None else f"{setting}={value}"
-    return f"--{whole}" if whole in ("host", "port") else whole
+def _flag(setting: Setting) -> str:
+    return f"`--{setting.whole}`" if setting.whole in ("host", "port") else str(setting)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reward_kit.errors import RewardKitError, with_settings_named
+from reward_kit.errors import RewardKitError, Setting, with_settings_named
 
 if TYPE_CHECKING:
     from reward_kit.config_models import DatasetConfig
@@ -190,7 +190,7 @@ def errors_in_a_sentence() -> Iterator[None]:
         raise SystemExit(1) from None
 
 
-def _as_option(setting: str, value: str | None) -> str:
+def _as_option(setting: Setting) -> str:
     """A setting of a run that an error names, as it is given to these scripts."""
-    name = _OPTIONS.get(setting)
-    return (name or setting) if value is None else f"{name} {value}" if name else f"{setting}={value}"
+    name = _OPTIONS.get(setting.place)
+    return str(setting) if name is None else f"`{name}`" if setting.value is None else f"`{name} {setting.value}`"

@@ -30,7 +30,7 @@ CLASSES = [item for _, item in inspect.getmembers(errors, inspect.isclass) if is
 
 
 def test_everything_is_exported_and_has_one_root() -> None:
-    assert {error.__name__ for error in CLASSES} | {"boundary", "settings_in", "with_settings_named"} == set(
+    assert {error.__name__ for error in CLASSES} | {"Setting", "boundary", "settings_in", "with_settings_named"} == set(
         errors.__all__
     )
     assert all(issubclass(error, RewardKitError) for error in CLASSES)

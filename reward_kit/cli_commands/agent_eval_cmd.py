@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.options import MOST, NamedPath, completed_by
+from reward_kit.cli_commands.door_options import COMMAND_LINE, door_options, given_settings, split_words
+from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     answers_made,
@@ -24,24 +25,16 @@ from reward_kit.cli_commands.output import (
     same_command,
     show_logs,
 )
+from reward_kit.doors import AT_AGENT_EVAL
 
 if TYPE_CHECKING:
     from reward_kit.execution.agent_tasks.manager import TaskManager
     from reward_kit.execution.engine import Reporter
 
-__all__ = ["SETTINGS", "agent_eval"]
+__all__ = ["agent_eval"]
 
-SETTINGS = {
-    "generation.model_name": "--model",
-    "generation.n": "--num-rollouts",
-    "output.output_dir": "--output-dir",
-    "output.output_dir=…": "--output-dir …",
-    "rescore": "--rescore",
-    "keep_going": "--keep-going",
-    "retry_failed": "--retry-failed",
-}
-"""What sets each setting that a message may name."""
-
+_FOR_ALL_TASKS = ("output.output_dir", "agent.concurrency")
+"""Settings that are not those of one task alone."""
 _LISTS = ("individual_results", "detailed_results", "successful_results", "failed_results")
 
 
@@ -50,56 +43,50 @@ _LISTS = ("individual_results", "detailed_results", "successful_results", "faile
     "--task-def", required=True, type=NamedPath(path_type=Path), help="A task's YAML or JSON file, or a directory."
 )
 @click.option("--parallel", is_flag=True, help="Evaluate several tasks at a time.")
-@click.option(
-    "--max-concurrency", type=click.IntRange(1, 100_000), default=3, show_default=True,
-    help="With --parallel, the most tasks at a time. Also the most episodes of one task at a time.",
-)  # fmt: skip
 @click.option("--filter", "names", multiple=True, metavar="NAME...", help="Only the tasks of these names.")
-@click.option(
-    "--output-dir", type=NamedPath(path_type=Path, file_okay=False), default=Path("agent_runs"), show_default=True,
-    help="Where the files go, one directory per task. The same command again goes on there.",
-)  # fmt: skip
-@click.option(
-    "--model", shell_complete=completed_by("complete_models"),
-    help="PROVIDER/NAME (openai/NAME), or any other model of a run; default: the variable MODEL_AGENT.",
-)  # fmt: skip
-@click.option("--num-rollouts", type=click.IntRange(1, MOST), help="Episodes per sample, instead of the task's number.")
+@door_options(AT_AGENT_EVAL)
 @click.option("--rescore", is_flag=True, help="Judge the existing episodes again, without asking a model.")
 @click.option("--retry-failed", is_flag=True, help="Play failed episodes again.")
 @click.option("--keep-going", is_flag=True, help="Go on where the first 20 episodes all fail to be judged in one way.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no figures; errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
-@click.argument("more", nargs=-1, metavar="")
-def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
-    task_def: Path, parallel: bool, max_concurrency: int, names: tuple[str, ...], output_dir: Path, model: str | None,
-    num_rollouts: int | None, rescore: bool, retry_failed: bool, keep_going: bool, quiet: bool, as_json: bool,
-    verbose: bool,     more: tuple[str, ...],
+@click.pass_context
+def agent_eval(
+    context: click.Context, /, task_def: Path, parallel: bool, names: tuple[str, ...], quiet: bool, as_json: bool,
+    verbose: bool, **flags: Any,
 ) -> None:  # fmt: skip
     """Play the tasks of an agent and judge them.
 
-    Run the same command again after any interruption: it goes on where it was, and nothing is paid twice.
+    Any setting of a run may be given as key=value; it counts before the files of the tasks, for all of them. Run the
+    same command again after any interruption: it goes on where it was, and nothing is paid twice.
 
     \b
     reward-kit agent-eval --task-def task.yaml --model openai/gpt-4.1-mini
     reward-kit agent-eval --task-def tasks/ --parallel --max-concurrency 8 --num-rollouts 4
     reward-kit agent-eval --task-def tasks/ --filter refund cancel
+    reward-kit agent-eval --task-def task.yaml generation.temperature=0 agent.max_turns=12
 
     Exit codes: 0 done; 1 failed, or no episode of a task could be judged; 2 wrong definition;
     7 the first 20 episodes could not be judged, all for the same reason; 130 interrupted.
     """
+    from reward_kit.config_models import AgentConfig, validated
+
     show_logs(verbose=verbose)
-    name_settings(SETTINGS)
+    name_settings(AT_AGENT_EVAL.spell)
+    words, more = split_words(flags["words"])
     if more and not names:
         raise click.UsageError(f"Got an unexpected argument {more[0]!r}. Name tasks with --filter.")
-    settings = {
-        "output_dir": output_dir, "model": model, "rescore": rescore, "retry_failed": retry_failed,
-        "keep_going": keep_going,
-    }  # fmt: skip
-    manager = _manager(task_def, (*names, *more), settings)
+    settings = given_settings(context, AT_AGENT_EVAL, words)
+    output_dir, most = (settings.pop(place, AT_AGENT_EVAL.default_of(place)) for place in _FOR_ALL_TASKS)
+    at_a_time = validated(AgentConfig, {"concurrency": most}, COMMAND_LINE, section="agent").concurrency
+    manager = _manager(
+        task_def, (*names, *more), output_dir=output_dir, settings=settings,
+        **{name: flags[name] for name in ("rescore", "retry_failed", "keep_going")},
+    )  # fmt: skip
     manager.report_to(_reporter(quiet=quiet or as_json or (parallel and len(manager.tasks) > 1)))
     with prints_on_stderr(when=as_json):
-        figures = asyncio.run(_evaluated(manager, parallel, max_concurrency, num_rollouts))
+        figures = asyncio.run(_evaluated(manager, parallel, at_a_time))
     if as_json:
         told = {name: {key: one[key] for key in one if key not in _LISTS} for name, one in figures.items()}
         print_json(told)
@@ -113,12 +100,12 @@ def agent_eval(  # noqa: PLR0913, PLR0917 - one parameter an option
     sys.exit(_exit_code(manager, figures))
 
 
-def _manager(task_def: Path, names: tuple[str, ...], settings: dict[str, Any]) -> TaskManager:
+def _manager(task_def: Path, names: tuple[str, ...], **options: Any) -> TaskManager:
     from reward_kit.errors import ConfigError
     from reward_kit.execution.agent_tasks.definition import load_task, task_files
     from reward_kit.execution.agent_tasks.manager import TaskManager
 
-    manager = TaskManager(**settings)
+    manager = TaskManager(**options)
     for file in task_files(task_def):
         task = load_task(file)
         if task.name in manager.tasks:
@@ -140,11 +127,9 @@ def _reporter(*, quiet: bool) -> Reporter | None:
     return Display(quiet=quiet, as_json=False).reporter()
 
 
-async def _evaluated(manager: TaskManager, parallel: bool, at_a_time: int, rollouts: int | None) -> dict[str, Any]:
+async def _evaluated(manager: TaskManager, parallel: bool, at_a_time: int) -> dict[str, Any]:
     try:
-        return await manager.execute_tasks(
-            parallel=parallel, max_concurrency=at_a_time, num_rollouts_override=rollouts
-        )  # fmt: skip
+        return await manager.execute_tasks(parallel=parallel, max_concurrency=at_a_time)
     finally:
         await manager.cleanup()
 

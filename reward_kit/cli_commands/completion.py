@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import Any
 
 import click
 from click.shell_completion import (
@@ -23,12 +23,13 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from reward_kit.cli_commands.door_options import SettingOption
+from reward_kit.doors import field_at, fields_below
 
 __all__ = [
     "SHELLS", "complete_benchmarks", "complete_deployments", "complete_examples", "complete_models",
-    "complete_overrides", "complete_paths", "complete_rewards", "offer", "register_shells", "script_of",
+    "complete_overrides", "complete_paths", "complete_rewards", "complete_setting", "offer", "register_shells",
+    "script_of",
 ]  # fmt: skip
 
 SHELLS = ("bash", "zsh", "fish")
@@ -36,11 +37,7 @@ VARIABLE = "_REWARD_KIT_COMPLETE"
 """What a shell sets when it asks: the name that click makes of the program's."""
 
 _CONFIG_FILES = (".yaml", ".yml")
-_VALUES = {
-    "dataset.source_type": ("jsonl", "csv", "parquet", "huggingface", "python"),
-}
-"""What is offered for keys that take any text."""
-_FILES = re.compile(r"(path_or_name|_file|_dir|script|data_files)$")
+_FILES = re.compile(r"(path_or_name|_file|_dir|script|data_files|table|prices)$")
 """Keys that take a file or a folder."""
 
 
@@ -138,51 +135,34 @@ def complete_deployments(_: click.Context, __: click.Parameter, incomplete: str)
 
 
 def complete_overrides(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """The config file where none is named yet; then keys, and their values."""
+    """The config file of `run` where none is named yet; then keys, and their values."""
     sign = incomplete[: len(incomplete) - len(incomplete.lstrip("+~"))]
     key, equals, value = incomplete[len(sign) :].partition("=")
     if equals:
         return offer(f"{sign}{key}={found}" for found in _values(key, value))
     keys = [f"{sign}{found}" for found in _keys(key)]
-    named = ctx.params.get("config_name") or any(
-        str(given).endswith(_CONFIG_FILES) for given in ctx.params.get("overrides") or ()
+    named = (
+        "config_name" not in ctx.params
+        or ctx.params["config_name"]
+        or any(str(given).endswith(_CONFIG_FILES) for given in ctx.params.get("overrides") or ())
     )
     benchmark = [f"{sign}benchmark="] if not named and "benchmark".startswith(key) else []
     return offer([*([] if named or sign else _paths(incomplete, _CONFIG_FILES)), *benchmark, *keys])
 
 
+def complete_setting(_: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """The values of a flag that is a setting."""
+    return offer(_values(parameter.places[0], incomplete) if isinstance(parameter, SettingOption) else ())
+
+
 def _keys(incomplete: str) -> list[str]:
     """What the key may go on with: sections, which end in a dot, and keys, which end in an equals sign."""
-    from reward_kit.config_models import PipelineConfig
-
-    section, _, beginning = incomplete.rpartition(".")
-    model: type[BaseModel] | None = PipelineConfig
-    for name in section.split(".") if section else ():
-        model = _section(model, name)
-    if model is None:
-        return []
-    before = f"{section}." if section else ""
+    section, dot, beginning = incomplete.rpartition(".")
     return [
-        f"{before}{name}{'.' if _section(model, name) else '='}"
-        for name in model.model_fields
+        f"{section}{dot}{name}{'.' if field.section else '='}"
+        for name, field in fields_below(section).items()
         if name.startswith(beginning)
     ]
-
-
-def _section(model: type[BaseModel] | None, name: str) -> type[BaseModel] | None:
-    """The model of a section; None where the key is none, or there is no such key."""
-    field = None if model is None else model.model_fields.get(name)
-    return None if field is None else next(_models_in(field.annotation), None)
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    from pydantic import BaseModel
-
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    elif get_origin(annotation) not in (dict, list, tuple):  # keys of these are the user's own
-        for part in get_args(annotation):
-            yield from _models_in(part)
 
 
 def _values(key: str, incomplete: str) -> Iterator[str]:
@@ -197,30 +177,12 @@ def _values(key: str, incomplete: str) -> Iterator[str]:
     elif key.endswith("function_path"):
         yield from _paths(incomplete, (".py",))
     else:
-        known = _VALUES.get(key) or tuple(_known_values(key))
+        field = field_at(key)
+        known = field.choices or _SWITCH[field.kind == "bool"] if field else ()
         yield from (value for value in known if value.startswith(incomplete))
 
 
-def _known_values(key: str) -> Iterator[str]:
-    """The values of a key that has a closed set of them."""
-    from reward_kit.config_models import PipelineConfig
-
-    section, _, name = key.rpartition(".")
-    model: type[BaseModel] | None = PipelineConfig
-    for part in section.split(".") if section else ():
-        model = _section(model, part)
-    field = None if model is None else model.model_fields.get(name)
-    return iter(()) if field is None else _choices(field.annotation)
-
-
-def _choices(annotation: Any) -> Iterator[str]:
-    if annotation is bool:
-        yield from ("true", "false")
-    elif get_origin(annotation) is Literal:
-        yield from map(str, get_args(annotation))
-    else:
-        for part in get_args(annotation):
-            yield from _choices(part)
+_SWITCH = ((), ("true", "false"))
 
 
 # ── shells ───────────────────────────────────────────────────────────────────────────────────────────────────────────

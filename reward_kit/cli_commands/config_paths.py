@@ -9,7 +9,7 @@ from typing import Any
 
 from reward_kit.stores.addresses import is_stored
 
-__all__ = ["resolve_experiment_paths", "resolve_paths"]
+__all__ = ["resolve_paths"]
 
 
 def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str, Any]:
@@ -30,12 +30,17 @@ def resolve_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str
         if isinstance(mock, Mapping):
             found = _with(_with(mock, "function_path", places, _object_path), "script", places, _file)
             resolved[model] = {**resolved[model], "mock": found}
-    return _with(resolved, "rollouts_file", places, _file)
+    return _with(_with(resolved, "rollouts_file", places, _file), "prices", places, _file)
 
 
 def _reward(reward: Mapping[str, Any], places: list[Path]) -> dict[str, Any]:
-    """The reward, and the parts that a composite one names."""
+    """The reward, the parts that a composite one names, and those of its splits."""
     found = _with(reward, "function_path", places, _object_path)
+    if isinstance(found.get("by_split"), Mapping):
+        found["by_split"] = {
+            split: _reward(who, places) if isinstance(who, Mapping) else _part(who, places)
+            for split, who in found["by_split"].items()
+        }
     params = found.get("params")
     parts = params.get("parts") if isinstance(params, Mapping) else None
     if isinstance(params, Mapping) and isinstance(parts, Mapping):
@@ -95,21 +100,3 @@ def _matches(place: Path, name: str) -> bool:
 def _object_path(path: str, places: list[Path]) -> str:
     file, colon, attribute = path.rpartition(":")
     return f"{_file(file, places)}:{attribute}" if colon and file.endswith(".py") else path
-
-
-def resolve_experiment_paths(values: Mapping[str, Any], config_directory: Path) -> dict[str, Any]:
-    """The same for a best-of-N experiment: its dataset, its prices, its verifiers and its mock."""
-    places = [config_directory, config_directory.parent]
-    found = _with(_with(values, "dataset", places, _file), "prices", places, _file)
-    found = _with(found, "mock", places, _object_path)
-    if isinstance(found.get("preprocess"), list):
-        found["preprocess"] = [_object_path(path, places) for path in found["preprocess"]]
-    if isinstance(found.get("verifiers"), Mapping):
-        found["verifiers"] = {split: _verifier(who, places) for split, who in found["verifiers"].items()}
-    return found
-
-
-def _verifier(who: Any, places: list[Path]) -> Any:
-    if isinstance(who, Mapping):
-        return _with(who, "function_path", places, _object_path)
-    return _object_path(who, places) if isinstance(who, str) else who

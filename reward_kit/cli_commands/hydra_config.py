@@ -32,7 +32,7 @@ from reward_kit.storage.run_directory import left_out_of
 from reward_kit.utils.near_names import did_you_mean
 from reward_kit.utils.strict_yaml import check_yaml, read_yaml_text
 
-__all__ = ["PACKAGED", "ConfigFile", "Job", "compose_jobs", "find_config"]
+__all__ = ["PACKAGED", "ConfigFile", "Job", "compose_jobs", "find_config", "read_settings"]
 
 PACKAGED = Path(reward_kit.conf.__file__).parent
 """The directory of the groups that come with the package."""
@@ -130,6 +130,24 @@ def compose_jobs(config: ConfigFile, overrides: Sequence[str], *, sweep: bool) -
         raise ConfigError(
             f"The config {config.name!r} cannot be composed: {_one_line(error) or type(error).__name__}. Correct it."
         ) from error
+
+
+def read_settings(words: Sequence[str]) -> dict[str, Any]:
+    """What `key=value` says at commands whose config is not composed by Hydra: the same words, with the same values."""
+    _check_overrides(words)
+    try:
+        parsed = OverridesParser.create().parse_overrides(overrides=list(words))
+        if swept := [override.input_line for override in parsed if override.is_sweep_override()]:
+            raise ConfigError(f"{mask(swept[0] or '')!r} is a sweep, which only `reward-kit run --multirun` makes.")
+        if gone := [override.input_line for override in parsed if override.is_delete()]:
+            raise ConfigError(f"{mask(gone[0] or '')!r} takes a key away, which only `reward-kit run` does.")
+        given = OmegaConf.create({override.key_or_group: override.value() for override in parsed})
+        values: dict[str, Any] = OmegaConf.to_container(given, resolve=True)  # type: ignore[assignment]  # a mapping
+        return values
+    except ConfigError:
+        raise
+    except Exception as error:  # as for configs: Hydra and OmegaConf raise whatever a word makes them stumble over
+        raise ConfigError(f"{mask(' '.join(words))!r} cannot be read: {_one_line(error)}. Write KEY=VALUE.") from error
 
 
 def _check_overrides(overrides: Sequence[str]) -> None:

@@ -13,14 +13,14 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from reward_kit.cli_commands.options import given_arguments
-from reward_kit.errors import with_settings_named
+from reward_kit.errors import Setting, with_settings_named
 from reward_kit.redaction import blot, mask, mask_words
 
 if TYPE_CHECKING:
@@ -211,48 +211,17 @@ def same_command(*more: str) -> str:
 
 # ── settings, in the words of the command ────────────────────────────────────────────────────────────────────────────
 
-_SECTIONS = ("dataset.", "evaluation_params.", "generation.", "judge.", "output.", "reward.", "sandbox.")
+_spelling: ContextVar[Callable[[Setting], str]] = ContextVar("_spelling", default=str)
 
 
-class _Names(NamedTuple):
-    """How a command spells settings."""
-
-    own: Mapping[str, str]
-    takes_config: bool
-
-
-_names: ContextVar[_Names] = ContextVar("_names")
-
-
-def name_settings(own: Mapping[str, str], *, takes_config: bool = False) -> None:
-    """From here on, show settings as this command spells them.
-
-    `own` says what stands for a setting, for a whole section, or for a setting with a value (`a.b=c`): a flag, or a key
-    of the command's own file. What is not in it is a key of the command's config if it `takes_config`, and else can
-    only be set by `reward-kit run`.
-    """
-    _names.set(_Names(own, takes_config))
+def name_settings(spell: Callable[[Setting], str]) -> None:
+    """From here on, show the settings that messages name as this command spells them: see `Door.spell`."""
+    _spelling.set(spell)
 
 
 def in_own_words(message: str) -> str:
     """A message of the engine with the settings it names as this command spells them."""
-    return with_settings_named(message, _own_name)
-
-
-def _own_name(path: str, value: str | None) -> str:
-    own, takes_config = _names.get(_Names({}, takes_config=True))
-    whole = path if value is None else f"{path}={value}"
-    if whole in own:
-        return own[whole]
-    places = (path[:end] for end in range(len(path), 0, -1) if path[end : end + 1] in ("", "."))
-    known = next((place for place in places if place in own), None)
-    if known is None:
-        return whole if takes_config or not path.startswith(_SECTIONS) else f"{whole}` of `reward-kit run"
-    name, inner = own[known], path[len(known) + 1 :]
-    if inner and name.startswith("-"):  # a flag that takes NAME=VALUE
-        return f"{name} {inner}" if value is None else f"{name} {inner}={value}"
-    name += path[len(known) :]
-    return name if value is None else f"{name} {value}" if name.startswith("-") else f"{name}: {value}"
+    return with_settings_named(message, _spelling.get())
 
 
 # ── failures and remarks ─────────────────────────────────────────────────────────────────────────────────────────────

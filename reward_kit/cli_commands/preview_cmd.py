@@ -9,10 +9,13 @@ from typing import Any
 
 import click
 
-from reward_kit.cli_commands.options import NamedPath
-from reward_kit.cli_commands.output import NOTHING_JUDGED, echo, print_json
+from reward_kit.cli_commands.door_options import door_options, given_settings, split_words
+from reward_kit.cli_commands.output import NOTHING_JUDGED, echo, name_settings, print_json
+from reward_kit.doors import AT_PREVIEW
 
 __all__ = ["huggingface_options", "preview"]
+
+_SAMPLES = ("dataset.path_or_name", "dataset.max_samples")
 
 
 def huggingface_options(command: Any) -> Any:
@@ -52,16 +55,11 @@ def key_map(text: str | None) -> dict[str, str] | None:
 
 
 @click.command()
-@click.argument("reward", required=False)
 @click.option(
     "-m", "--metrics-folders", multiple=True, metavar="NAME=PATH",
     help="A folder whose main.py has a function `evaluate`. Repeatable: the score is then the mean.",
 )  # fmt: skip
-@click.option(
-    "-s", "--samples", type=NamedPath(path_type=Path, dir_okay=False, exists=True),
-    help="JSON lines, CSV or Parquet: rows with an answer, such as `messages`, read as a run reads them.",
-)  # fmt: skip
-@click.option("--max-samples", type=click.IntRange(min=1), default=5, show_default=True, help="How many to judge.")
+@door_options(AT_PREVIEW, before="[REWARD]")
 @huggingface_options
 @click.option("--remote-url", metavar="URL", help="Judge by a reward that is served: asks URL/evaluate.")
 @click.option(
@@ -69,28 +67,19 @@ def key_map(text: str | None) -> dict[str, str] | None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
-def preview(  # noqa: PLR0913, PLR0917 - one for each flag
-    reward: str | None,
-    metrics_folders: tuple[str, ...],
-    samples: Path | None,
-    max_samples: int,
-    huggingface_dataset: str | None,
-    huggingface_split: str,
-    huggingface_prompt_key: str,
-    huggingface_response_key: str,
-    huggingface_key_map: str | None,
-    remote_url: str | None,
-    hosted: bool,
-    as_json: bool,
-    verbose: bool,
-) -> int:
+@click.pass_context
+def preview(
+    context: click.Context, /, metrics_folders: tuple[str, ...], remote_url: str | None, hosted: bool, as_json: bool,
+    verbose: bool, **flags: Any,
+) -> int:  # fmt: skip
     """Judge a few samples with a reward on this machine, with the real code, and print the verdicts.
 
     REWARD is a reward's name or import path; or give folders of metrics, or the address of a served reward. If a sample
-    cannot be judged, it has no score, and the reason is shown.
+    cannot be judged, it has no score, and the reason is shown. Settings of how a run judges may be given as key=value.
 
     \b
     reward-kit preview math -s samples.jsonl
+    reward-kit preview my_rewards.py:slow -s samples.jsonl reward.timeout=300 reward.params.strict=true
     reward-kit preview -m words=metrics/words -m form=metrics/form -s samples.jsonl
     reward-kit preview my_rewards.py:correct --hf openai/gsm8k --huggingface-prompt-key question \\
         --huggingface-response-key answer
@@ -99,6 +88,7 @@ def preview(  # noqa: PLR0913, PLR0917 - one for each flag
     import tempfile
 
     from reward_kit.errors import ConfigError
+    from reward_kit.evaluating import as_keywords
     from reward_kit.evaluators import (
         huggingface_dataset_to_jsonl,
         preview_evaluation,
@@ -106,25 +96,35 @@ def preview(  # noqa: PLR0913, PLR0917 - one for each flag
         read_samples,
     )
 
-    if (samples is None) == (huggingface_dataset is None):
+    name_settings(AT_PREVIEW.spell)
+    words, others = split_words(flags["words"])
+    if len(others) > 1:
+        raise click.UsageError(f"Got an unexpected argument {others[1]!r}. A setting is given as KEY=VALUE.", context)
+    settings = given_settings(context, AT_PREVIEW, words)
+    samples, most = (settings.pop(place, AT_PREVIEW.default_of(place)) for place in _SAMPLES)
+    keywords = as_keywords(settings)
+    named = keywords.pop("reward", None)
+    reward = others[0] if others else named
+    dataset = flags["huggingface_dataset"]
+    if (samples is None) == (dataset is None):
         raise ConfigError("Give the samples: --samples FILE, or --huggingface-dataset NAME.")
     if [reward is not None, bool(metrics_folders), remote_url is not None].count(True) != 1:
         raise ConfigError("Say what judges, with one of: a REWARD, --metrics-folders, --remote-url.")
-    if hosted and reward is not None:
-        raise ConfigError("--hosted needs --metrics-folders or --remote-url: Fireworks is sent a folder, not a name.")
+    if hosted and (reward is not None or keywords):
+        raise ConfigError(
+            "--hosted needs --metrics-folders or --remote-url, and takes no settings: Fireworks is sent a folder."
+        )
     with tempfile.TemporaryDirectory(prefix="reward-kit-") as scratch:
-        file = samples or Path(
-            huggingface_dataset_to_jsonl(
-                str(huggingface_dataset), huggingface_split, str(Path(scratch) / "samples.jsonl"), max_samples,
-                key_map(huggingface_key_map), huggingface_response_key, huggingface_prompt_key,
-            )
+        file = samples or huggingface_dataset_to_jsonl(
+            str(dataset), flags["huggingface_split"], str(Path(scratch) / "samples.jsonl"), most,
+            key_map(flags["huggingface_key_map"]), flags["huggingface_response_key"], flags["huggingface_prompt_key"],
         )  # fmt: skip
         if reward is not None:
-            result = preview_reward(reward, read_samples(file, max_samples))
+            result = preview_reward(reward, read_samples(Path(file), most), **keywords)
         else:
             result = preview_evaluation(
-                list(metrics_folders) or None, sample_file=str(file), max_samples=max_samples, remote_url=remote_url,
-                hosted=hosted,
+                list(metrics_folders) or None, sample_file=str(file), max_samples=most, remote_url=remote_url,
+                hosted=hosted, **keywords,
             )  # fmt: skip
     judged = sum(one.score is not None for one in result.results)
     if as_json:

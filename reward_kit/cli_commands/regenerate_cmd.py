@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, completed_by
+from reward_kit.cli_commands.door_options import door_options, given_settings
+from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
     echo,
@@ -24,88 +25,33 @@ from reward_kit.cli_commands.output import (
     same_command,
     show_logs,
 )
+from reward_kit.doors import AT_REGENERATE
 
 if TYPE_CHECKING:
     from reward_kit.regenerating import Regenerated
 
-__all__ = ["SETTINGS", "regenerate"]
-
-SETTINGS = {
-    "dataset.on_bad_row": "--on-bad-row",
-    "dataset.path_or_name": "STORED",
-    "generation.api_base": "--base-url",
-    "generation.api_key_env": "--api-key-env",
-    "generation.max_tokens": "--max-tokens",
-    "generation.mock.function_path": "--mock",
-    "generation.model_name": "--model",
-    "generation.n": "-n",
-    "generation.temperature": "--temperature",
-    "judge.api_base": "--judge-base-url",
-    "judge.api_key_env": "--judge-api-key-env",
-    "judge.model_name": "--judge-model",
-    "max_cost": "--max-cost",
-    "output.output_dir": "--output-dir",
-    "rescore": "--rescore",
-    "keep_going": "--keep-going",
-    "retry_failed": "--retry-failed",
-    "reward.function_path": "--reward",
-    "reward.params": "--param",
-}
-"""The flag or argument of each setting that a message may name."""
-
-_GENERATION = ("api_base", "api_key_env", "max_tokens", "temperature")
-_JUDGE = {"judge_model": "model_name", "judge_base_url": "api_base", "judge_api_key_env": "api_key_env"}
+__all__ = ["regenerate"]
 
 
 @click.command()
 @click.argument("stored", type=NamedPath(path_type=Path, exists=True))
-@click.option(
-    "-r", "--reward", shell_complete=completed_by("complete_rewards"),
-    help="What judges both sides: a reward's name, or its import path, such as my_rewards.py:correct. Default: the "
-    "reward of the stored run, with its settings.",
-)  # fmt: skip
-@click.option(
-    "-p", "--param", "params", multiple=True, metavar="KEY=VALUE",
-    help="A parameter of the reward; the value is read as YAML. Repeatable.",
-)  # fmt: skip
-@click.option(
-    "--model", required=True, shell_complete=completed_by("complete_models"),
-    help="PROVIDER/NAME (fireworks/NAME); a model the endpoint knows; `local`; or `mock` for answers without a model.",
-)  # fmt: skip
-@click.option("--base-url", "--api-base", "api_base", help="An OpenAI-compatible endpoint.")
-@click.option("--api-key-env", help="The environment variable that holds the endpoint's key.")
-@click.option(
-    "-n", "n", type=click.IntRange(1, 1_000_000), default=1, show_default=True, help="New answers per prompt."
-)
-@click.option("--temperature", type=FiniteRange(min=0), help="How freely tokens are drawn.")
-@click.option("--max-tokens", type=click.IntRange(1, MOST), help="Of one answer.")
-@click.option("--mock", help="For the model `mock`: the path of a function (messages, draw).")
-@click.option("--judge-model", help="The model that the reward asks for verdicts, where it asks one.")
-@click.option("--judge-base-url", "--judge-api-base", help="The endpoint of that model.")
-@click.option("--judge-api-key-env", help="The environment variable that holds the key of that endpoint.")
-@click.option("--max-cost", type=FiniteRange(min=0), help="Stop, resumably, before the new answers cost more.")
-@click.option(
-    "-o", "--output-dir", type=NamedPath(path_type=Path, file_okay=False), required=True,
-    help="Where both sides are kept, as the runs `old` and `new`. The same directory again goes on there.",
-)  # fmt: skip
-@click.option(
-    "--on-bad-row", type=click.Choice(["error", "skip"]), default="error", show_default=True,
-    help="error: stop at a row of STORED that holds no answer. skip: leave it out.",
-)  # fmt: skip
+@door_options(AT_REGENERATE)
 @click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
 @click.option("--keep-going", is_flag=True, help="Go on where the first 20 answers all fail to be judged in one way.")
 @click.option("--rescore", is_flag=True, help="Judge what is in the output directory with another reward.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; the comparison alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print both summaries and the comparison as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
-def regenerate(stored: Path, **flags: Any) -> None:
+@click.pass_context
+def regenerate(context: click.Context, /, stored: Path, **flags: Any) -> None:
     """Let a model answer stored prompts again, and see whether its answers are better than the stored ones.
 
     STORED is the directory of a run, or a file with answers: conversations that end with the assistant's turn, or
     prompts with an `assistant_response`. Old and new answers are judged by the same reward and compared prompt by
     prompt, so that hard prompts weigh the same on both sides. Run the same command again after any interruption: it
     goes on where it was, and nothing is paid twice. Raise -n to pay only for the answers that are new. A smaller -n, or
-    other stored answers, need another output directory. Without --reward, the reward of the stored run judges.
+    other stored answers, need another output directory. Without --reward, the reward of the stored run judges. Any
+    setting of a run may be given as key=value, which counts before a flag.
 
     An agent's episodes cannot be answered again: run both models with `reward-kit run`, and compare with
     `reward-kit inspect`.
@@ -121,22 +67,19 @@ def regenerate(stored: Path, **flags: Any) -> None:
     --max-cost; 7 the first 20 answers could not be judged, all for the same reason; 130 interrupted.
     """
     from reward_kit.cli_commands.display.run import Display
-    from reward_kit.cli_commands.reward_trial import read_params
+    from reward_kit.evaluating import as_keywords
     from reward_kit.regenerating import regenerate as answer_again
     from reward_kit.regenerating import reward_of
 
     show_logs(verbose=flags["verbose"])
-    name_settings(SETTINGS)
+    name_settings(AT_REGENERATE.spell)
     display = Display(quiet=flags["quiet"], as_json=flags["as_json"])
-    if flags["reward"] is None and not flags["quiet"] and (known := reward_of(stored)) is not None:
+    keywords = as_keywords(given_settings(context, AT_REGENERATE))
+    if keywords.get("reward") is None and not flags["quiet"] and (known := reward_of(stored)) is not None:
         echo(f"Both sides are judged by {known}, the reward of the stored run.", err=True)
+    again = {name: flags[name] for name in ("rescore", "retry_failed", "keep_going")}
     with prints_on_stderr(when=flags["as_json"]):
-        found = answer_again(
-            stored, flags["reward"], model=flags["model"], n=flags["n"], params=read_params(flags["params"]),
-            dataset={"on_bad_row": flags["on_bad_row"]}, output_dir=flags["output_dir"], rescore=flags["rescore"],
-            retry_failed=flags["retry_failed"], keep_going=flags["keep_going"],
-            progress=display.reporter() or False, **_settings(flags),
-        )  # fmt: skip
+        found = answer_again(stored, progress=display.reporter() or False, **again, **keywords)
     _show(found, quiet=flags["quiet"], as_json=flags["as_json"])
     if found.new.status != "finished":
         display.show_resume(same_command())
@@ -145,16 +88,6 @@ def regenerate(stored: Path, **flags: Any) -> None:
         side = found.old if not found.old.judged else found.new
         echo_nothing_done("judged", side.summary)
     sys.exit(code)
-
-
-def _settings(flags: dict[str, Any]) -> dict[str, Any]:
-    """The flags that were given, as `evaluate` takes them."""
-    settings = {name: flags[name] for name in (*_GENERATION, "max_cost") if flags[name] is not None}
-    if flags["mock"] is not None:
-        settings["mock"] = {"function_path": flags["mock"]}
-    if judge := {key: flags[flag] for flag, key in _JUDGE.items() if flags[flag] is not None}:
-        settings["judge"] = judge
-    return settings
 
 
 def _show(found: Regenerated, *, quiet: bool, as_json: bool) -> None:

@@ -12,6 +12,7 @@ import click
 
 from reward_kit.cli_commands.options import FiniteNumber, FiniteRange, NamedPath, completed_by
 from reward_kit.cli_commands.output import echo, echo_json, in_own_words, name_settings, prints_on_stderr
+from reward_kit.doors import Door
 
 if TYPE_CHECKING:
     from reward_kit.cli_commands.reward_trial import Trial
@@ -216,7 +217,8 @@ def check(
     from reward_kit.scoring.cases import check_cases, read_cases
     from reward_kit.utils.event_loop import run_sync
 
-    name_settings({"reward.timeout": "--timeout", "reward.params": "-p", "reward.pass_threshold": "--pass-threshold"})
+    flags = {"--timeout": "reward.timeout", "-p": "reward.params", "--pass-threshold": "reward.pass_threshold"}
+    name_settings(Door(flags).spell)
     given = read_cases(cases)
     config = RewardConfig(function_path=name, params=read_params(params), pass_threshold=threshold, timeout=timeout)
     with prints_on_stderr(when=as_json):

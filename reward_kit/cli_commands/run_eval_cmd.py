@@ -25,6 +25,7 @@ from reward_kit.cli_commands.output import (
     same_command,
     show_logs,
 )
+from reward_kit.doors import AT_RUN
 from reward_kit.stores.addresses import under
 
 if TYPE_CHECKING:
@@ -37,16 +38,6 @@ _Configs: TypeAlias = "list[tuple[str, PipelineConfig]]"
 _Results: TypeAlias = "list[tuple[str, RunResult]]"
 
 __all__ = ["run"]
-
-_OWN_NAMES = {
-    "output.output_dir=…": "output.output_dir=…` or start from the beginning with `--overwrite",
-    "keep_going": "--keep-going",
-    "overwrite": "--overwrite",
-    "phase": "--phase",
-    "rescore": "--rescore",
-    "resume_from_mirror": "--resume-from-mirror",
-    "retry_failed": "--retry-failed",
-}
 
 
 @click.command()
@@ -118,7 +109,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     reason; 130 interrupted.
     """
     show_logs(verbose=verbose)
-    name_settings(_OWN_NAMES, takes_config=True)
+    name_settings(AT_RUN.spell)
     configs = _configs(config_path, config_name, overrides, multirun=multirun, quiet=quiet)
     gate = _Gate(floors, allowed, junit)
     gate.check(phase, configs)

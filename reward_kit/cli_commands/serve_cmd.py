@@ -10,6 +10,7 @@ import click
 
 from reward_kit.cli_commands.options import MOST, FiniteRange, NamedPath, completed_by
 from reward_kit.cli_commands.output import echo, name_settings
+from reward_kit.doors import Door
 
 if TYPE_CHECKING:
     from reward_kit.serving.app import RewardApp
@@ -88,7 +89,7 @@ def serve(rewards: tuple[str, ...], config: Path | None, params: tuple[str, ...]
     from reward_kit.serving.app import build_app
     from reward_kit.serving.run import run_app
 
-    name_settings(_flags(), takes_config=True)
+    name_settings(_door().spell)
     app = build_app(_settings(rewards, config, params, given))
     run_app(app, lambda address: _announce(app, address))
 
@@ -109,10 +110,10 @@ _PLACES = {
 """Where in the settings each flag belongs."""
 
 
-def _flags() -> dict[str, str]:
-    """The flag of each setting that a message may name."""
-    flags = {".".join(_PLACES[option.name]): option.opts[0] for option in serve.params if option.name in _PLACES}
-    return {**flags, "access.insecure=true": "--insecure"}
+def _door() -> Door:
+    """How messages name the settings of a server here."""
+    flags = {option.opts[0]: ".".join(_PLACES[option.name]) for option in serve.params if option.name in _PLACES}
+    return Door(flags, words={"access.insecure=true": "`--insecure`"})
 
 
 def _settings(

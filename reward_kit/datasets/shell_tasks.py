@@ -32,9 +32,9 @@ _SHORTEST_ID = 8
 _CONTENT_DIGITS = 16
 
 
-def load_tasks(config: DatasetConfig, *, limit: int | None = None) -> TaskStream:
-    """The tasks of a dataset."""
-    return TaskStream(Feed(config, open_source), None, limit)
+def load_tasks(config: DatasetConfig, *, limit: int | None = None, system_prompt: str | None = None) -> TaskStream:
+    """The tasks of a dataset; `system_prompt` is that of tasks that have none."""
+    return TaskStream(Feed(config, open_source), system_prompt, limit)
 
 
 class TaskStream(SampleStream):

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reward_kit.config_models import JudgeConfig, Price, Sampling
-from reward_kit.errors import ConfigError, RewardKitError, with_settings_named
+from reward_kit.errors import ConfigError, RewardKitError, Setting, with_settings_named
 from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.client import LimitedEndpoint, ModelClient
@@ -126,7 +126,6 @@ def _of_the_judge(failure: Failure) -> Failure:
     return failure.model_copy(update={"message": with_settings_named(failure.message, _in_judge)})
 
 
-def _in_judge(path: str, value: str | None) -> str:
-    section, dot, rest = path.partition(".")
-    place = f"judge{dot}{rest}" if section == "generation" else path
-    return place if value is None else f"{place}={value}"
+def _in_judge(setting: Setting) -> str:
+    section, dot, rest = setting.place.partition(".")
+    return str(setting._replace(place=f"judge{dot}{rest}") if section == "generation" else setting)

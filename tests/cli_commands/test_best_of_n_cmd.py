@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reward_kit.cli_commands.best_of_n_cmd import best_of_n
-from reward_kit.execution.best_of_n.experiment import ExperimentConfig
+from reward_kit.doors import AT_BEST_OF_N
 from tests.cli_commands.conftest import Call
 from tests.loopback.endpoint import honest, serving
 from tests.loopback.experiments import dataset, experiment, math_row, write_lines
@@ -30,14 +29,6 @@ def metadata(path: Path) -> dict[str, str]:
     return {name.decode(): value.decode() for name, value in parquet.read_schema(path).metadata.items()}
 
 
-def test_every_key_of_the_file_has_a_flag_and_every_flag_a_key() -> None:
-    names = {parameter.name for parameter in best_of_n.params}
-    own = {"config", "dry_run", "overwrite", "phase", "rescore", "retry_failed", "quiet", "as_json", "verbose"}
-    own |= {"detach", "engine_set", "keep_going", "resume_from_mirror"}
-    judge = {"judge_model", "judge_base_url", "judge_api_key_env"}
-    assert names - own - judge == set(ExperimentConfig.model_fields) - {"batch", "judge", "storage_options"}
-
-
 def test_the_file_alone_is_enough(call: Call, tmp_path: Path) -> None:
     said = call("best-of-n", "--config", write(tmp_path, notes="hello"))
     assert said.code == 0, said.err
@@ -48,7 +39,7 @@ def test_the_file_alone_is_enough(call: Call, tmp_path: Path) -> None:
 
 
 def test_a_flag_counts_also_where_it_says_what_the_default_is(call: Call, tmp_path: Path) -> None:
-    default = ExperimentConfig.model_fields["num_candidates"].default
+    default = AT_BEST_OF_N.defaults["generation.n"]
     file = write(tmp_path, num_candidates=2, max_queries=3)
     given = ["--num-candidates", str(default), "--temperature", "0.7", "--max-queries", "1", "--notes", ""]
     said = call("best-of-n", "-c", file, *given, "--json")

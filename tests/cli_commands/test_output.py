@@ -11,7 +11,7 @@ import pytest
 from reward_kit.cli_commands.display.shell import ShellDisplay
 from reward_kit.cli_commands.options import check_arguments
 from reward_kit.cli_commands.output import failure_lines, same_command
-from reward_kit.execution.shell import ShellEvaluation
+from reward_kit.execution.shell import ShellEvaluation, shell_config
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,9 @@ def test_what_is_to_be_added_to_a_command_is_added_once() -> None:
 
 def test_a_directory_is_shown_as_it_is_called(capsys: pytest.CaptureFixture[str]) -> None:
     directory = Path("results[bold]", "a[", "b]")
-    ShellDisplay(quiet=False, as_json=False).announce("inference", ShellEvaluation(output_dir=directory))
+    ShellDisplay(quiet=False, as_json=False).announce(
+        "inference", ShellEvaluation(shell_config({"output.output_dir": str(directory)}))
+    )
     assert str(directory) in capsys.readouterr().err
 
 

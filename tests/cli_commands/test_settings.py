@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextvars import copy_context
 from pathlib import Path
 
-import click
 import pytest
 
 import reward_kit
 from reward_kit.cli import main
-from reward_kit.cli_commands import best_of_n_cmd, regenerate_cmd, run_eval_cmd, shell_cmd
+from reward_kit.cli_commands import best_of_n_cmd, shell_cmd
 from reward_kit.cli_commands.output import failure_lines, in_own_words, name_settings
 from reward_kit.config_models import DatasetConfig, PipelineConfig, RewardConfig, known_paths
+from reward_kit.doors import DOORS
 from reward_kit.errors import ConfigError, settings_in
-from reward_kit.execution.best_of_n.experiment import ALSO_CALLED, ExperimentConfig
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.redaction import mask
 
@@ -27,26 +26,6 @@ PATHS = set(known_paths(PipelineConfig))
 SECTIONS = {path for path in PATHS if any(other.startswith(f"{path}.") for other in PATHS)}
 OPTIONS = {"keep_going", "phase", "rescore", "resume_from_mirror", "retry_failed"}
 """What a run is told beside its config."""
-OF_AGENTS = {path for path in PATHS if path.startswith("agent.")}
-OF_REWARDS = {path for path in PATHS if path.startswith("reward.remote.")} | {"reward.function_path"}
-"""`shell` judges by what its tasks say, and has no reward to choose."""
-OF_PROMPTS = {path for path in PATHS if path.startswith(("dataset.choices.", "dataset.few_shot."))}
-"""Only `run` puts prompts together from options and examples."""
-OF_LIMITS = {"generation.api_params.rate_limit_qps"}
-OF_RUN_ONLY = {
-    "shell": OF_AGENTS | OF_LIMITS | OF_REWARDS | OF_PROMPTS | {
-        "dataset.column_mapping", "dataset.format", "dataset.preprocess", "dataset.prompt_template",
-        "dataset.source_type", "dataset.storage_options", "output.storage_options",
-        "generation.enabled", "generation.extra_body", "generation.mock.function_path", "generation.mock.rules",
-        "generation.models", "generation.n_mode", "judge.api", "judge.api_base", "judge.model_name", "reward.isolate",
-        "reward.invalid", "reward.params", "reward.pass_threshold",
-    },
-    "best-of-n": OF_AGENTS | OF_LIMITS | OF_PROMPTS | {
-        "dataset.source_type", "generation.enabled", "generation.mock.rules", "generation.models",
-        "generation.n_mode", "rollouts_file",
-    },
-}  # fmt: skip
-"""Settings that messages name and that a command does not have."""
 
 
 def texts(node: ast.AST) -> Iterator[str]:
@@ -118,68 +97,24 @@ def test_a_flag_is_no_credential(word: str) -> None:
     assert "hunter2" not in mask(f"Say which {word}: --hunter2-hunter2")
 
 
-@pytest.mark.parametrize("name", NAMED)
-@pytest.mark.parametrize(
-    ("command", "module"), [(shell_cmd.shell, shell_cmd), (best_of_n_cmd.best_of_n, best_of_n_cmd)]
-)
-def test_every_command_has_its_own_word_for_a_setting_that_a_message_names(
-    command: click.Command, module: object, name: str
-) -> None:
-    own: Mapping[str, str] = vars(module)["SETTINGS"]
-    places = [name, *(name.rpartition(".")[0],), name.partition(".")[0]]
-    has_word = any(where in own for where in places) or any(key.startswith(f"{name}=") for key in own)
-    assert has_word != (name in OF_RUN_ONLY[command.name or ""])
-
-
-@pytest.mark.parametrize(
-    ("command", "module"),
-    [
-        (shell_cmd.shell, shell_cmd),
-        (best_of_n_cmd.best_of_n, best_of_n_cmd),
-        (regenerate_cmd.regenerate, regenerate_cmd),
-    ],
-)
-def test_every_word_is_a_flag_or_a_key_and_stands_for_a_setting(command: click.Command, module: object) -> None:
-    own: Mapping[str, str] = vars(module)["SETTINGS"]
-    flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
-    arguments = {str(parameter.name).upper() for parameter in command.params if isinstance(parameter, click.Argument)}
-    for setting, word in own.items():
-        assert setting.partition("=")[0] in PATHS | OPTIONS
-        if word in arguments:
-            continue
-        known = (
-            word.split()[0] in flags
-            if word.startswith("-")
-            else re.split("[.:]", word)[0] in ExperimentConfig.model_fields
-        )
-        assert known, word
-
-
 ADVICE = "Choose another `output.output_dir`, set `dataset.on_bad_row=skip`, or `reward.params.tolerance`, see `this`."
 
 
 @pytest.mark.parametrize(
-    ("module", "shown"),
+    ("command", "shown"),
     [
-        (run_eval_cmd, ADVICE),
+        ("run", ADVICE),
         (
-            shell_cmd,
-            "Choose another `--output-dir`, set `--on-bad-row skip`, or `reward.params.tolerance` of `reward-kit run`, "
-            "see `this`.",
+            "shell",
+            "Choose another `--output-dir`, set `--on-bad-row skip`, or `reward.params.tolerance`, see `this`.",
         ),
-        (
-            best_of_n_cmd,
-            "Choose another `--output`, set `--on-bad-row skip`, or `verifiers.SPLIT.params.tolerance`, see `this`.",
-        ),
-        (
-            regenerate_cmd,
-            "Choose another `--output-dir`, set `--on-bad-row skip`, or `--param tolerance`, see `this`.",
-        ),
+        ("best-of-n", "Choose another `--output`, set `--on-bad-row skip`, or `reward.params.tolerance`, see `this`."),
+        ("regenerate", "Choose another `--output-dir`, set `--on-bad-row skip`, or `--param tolerance`, see `this`."),
     ],
 )
-def test_a_command_shows_settings_as_it_spells_them(module: object, shown: str) -> None:
+def test_a_command_shows_settings_as_it_spells_them(command: str, shown: str) -> None:
     def of_one_command() -> None:
-        name_settings(vars(module).get("SETTINGS", {}), takes_config=module is run_eval_cmd)
+        name_settings(DOORS[command].spell)
         assert in_own_words(ADVICE) == shown
         (line,) = failure_lines({"failures_by_kind": {"RewardError": 2}, "failure_examples": {"RewardError": ADVICE}})
         assert line == f"2 × RewardError, such as: {shown}"
@@ -219,24 +154,27 @@ def test_the_page_names_flags_and_keys_that_there_are() -> None:
         assert set(re.findall(r"`(--?[\w-]+)`", by_shell)) <= shell
         assert set(re.findall(r"`(--?[\w-]+)`", by_best)) <= best
         keys = {key.split(".")[0] for key in re.findall(r"`([a-z_]+(?:\.\w+)*)`", by_best)}
-        assert keys <= set(ExperimentConfig.model_fields) | set(ALSO_CALLED)
+        assert keys <= {*DOORS["best-of-n"].places} | PATHS
         assert {key for key in re.findall(r"`([a-z_.]+)`", run)} <= PATHS | {"base_url"}
 
 
 def test_the_page_states_the_defaults() -> None:
     options = {parameter.name: parameter.default for parameter in shell_cmd.shell.params}
-    run, best = PipelineConfig(reward=RewardConfig(function_path="m:f")), ExperimentConfig()
+    run, best = PipelineConfig(reward=RewardConfig(function_path="m:f")), DOORS["best-of-n"].default_of
     stated = {row[0]: row[1:] for row in table("## Defaults that differ")}
     generation = run.generation
     ports = [run.sandbox.sos_url, f":{options['sos_port']}", run.sandbox.sos_url]
     assert stated == {
-        "temperature": [f"{value:g}" for value in (generation.temperature, options["temperature"], best.temperature)],
-        "most tokens of an answer": [
-            str(value) for value in (generation.max_tokens, options["max_tokens"], best.max_tokens)
+        "temperature": [
+            f"{value:g}"
+            for value in (generation.temperature, options["temperature"], best("generation.temperature"))
         ],
-        "answers per prompt": [str(value) for value in (generation.n, options["n"], best.num_candidates)],
+        "most tokens of an answer": [
+            str(value) for value in (generation.max_tokens, options["max_tokens"], best("generation.max_tokens"))
+        ],
+        "answers per prompt": [str(value) for value in (generation.n, options["n"], best("generation.n"))],
         "rows that cannot be used": [
-            DatasetConfig(path_or_name="x").on_bad_row, options["on_bad_row"], best.on_bad_row
+            DatasetConfig(path_or_name="x").on_bad_row, options["on_bad_row"], best("dataset.on_bad_row")
         ],
         "where the files go": [f"`{run.output.output_dir}`", f"`{options['output_dir']}`", "must be given"],
         "port of a sandbox server on this machine": [address.rpartition(":")[2] for address in ports],

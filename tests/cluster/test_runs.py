@@ -266,7 +266,7 @@ def test_the_other_front_doors(tmp_path: Path, nodes: Nodes) -> None:
     (tmp_path / "tasks.jsonl").write_text("".join(f"{json.dumps(task)}\n" for task in tasks))
     rows = [{"id": str(n), "user_query": f"{n}+{n}?", "ground_truth": str(2 * n)} for n in range(4)]
     (tmp_path / "math.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    flags = ["--engine", "ray", "--engine-set", f"address={nodes.address}", "--engine-set", "score.resources.sandbox=1"]
+    flags = ["--engine", "ray", f"engine.address={nodes.address}", "engine.score.resources.sandbox=1"]
     shell = ["shell", "--model", "mock", "--dataset", "tasks.jsonl", "-o", "out", *flags]
     best = [
         "best-of-n", "--dataset", "math.jsonl", "--splits", "math", "--model", "mock", "-n", "2", "-o", "b.parquet",

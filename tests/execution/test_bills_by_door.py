@@ -18,9 +18,8 @@ import pytest
 
 from reward_kit import evaluate
 from reward_kit.cli_commands.several_models import for_each_model
-from reward_kit.config_models import GenerationConfig
 from reward_kit.execution.pipeline import EvaluationPipeline
-from reward_kit.execution.shell import ShellEvaluation
+from reward_kit.execution.shell import ShellEvaluation, shell_config
 from tests.agent import worlds
 from tests.agent.worlds import call
 from tests.execution.shell_support import task
@@ -165,11 +164,13 @@ def by_evaluate(home: Path, api_base: str, kinds: list[str], **settings: Any) ->
 def by_shell(home: Path, api_base: str, kinds: list[str], **settings: Any) -> Mapping[str, Any]:
     """The commands are written and not executed: that costs nothing."""
     asked = [{**task(number), "task": row["user_query"]} for number, row in enumerate(rows(kinds, 6))]
-    parts = {"model_name": "m", "api_base": api_base, "n": 2, "max_tokens": 30, "price": PRICE}
-    return ShellEvaluation(
-        home / "run", dataset=str(write_lines(home / "tasks.jsonl", asked)), keep_going=True,
-        generation=GenerationConfig.model_validate({**parts, "cache": {"enabled": False}}), **settings,
-    ).infer().summary  # fmt: skip
+    parts = {"model_name": "m", "api_base": api_base, "n": 2, "max_tokens": 30, "price": PRICE, "cache.enabled": False}
+    given = {f"generation.{name}": value for name, value in parts.items()} | settings
+    given |= {
+        "dataset.path_or_name": str(write_lines(home / "tasks.jsonl", asked)),
+        "output.output_dir": str(home / "run"),
+    }
+    return ShellEvaluation(shell_config(given), keep_going=True).infer().summary
 
 
 @pytest.mark.parametrize("max_cost", [None, 0.012])

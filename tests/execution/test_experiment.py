@@ -51,7 +51,7 @@ def test_what_is_missing_is_said_with_its_flag(missing: str) -> None:
 
 def test_a_table_is_not_named_like_another_format() -> None:
     with pytest.raises(ConfigError, match=r"End it in \.parquet"):
-        _ = ExperimentConfig(dataset="d.jsonl", splits=("math",), model="m", output="table.csv").parquet
+        experiment(output="table.csv")
 
 
 def test_it_becomes_the_config_of_a_run() -> None:

@@ -41,7 +41,7 @@ class ExperimentDisplay:
     def announce(self, experiment: ExperimentConfig) -> None:
         """Print one line that says which experiment begins: model, candidates, verifiers, output file."""
         verifiers = ", ".join(f"{split} by {who.name}" for split, who in experiment.verifier_of.items())
-        who = f"{experiment.model} · n={experiment.num_candidates}"
+        who = f"{experiment.run.generation.model_name} · n={experiment.run.generation.n}"
         if experiment.response_column is not None:
             who = f"answers in the column {experiment.response_column!r}, no model"
         what = f"{who} · {verifiers} · {experiment.parquet}"

@@ -44,8 +44,9 @@ class ShellDisplay:
     def announce(self, phase: str, evaluation: ShellEvaluation) -> None:
         """Print one line that says which phase begins, with the model and the sandbox that it uses."""
         self._place = evaluation.output_dir
-        model = f"{evaluation.generation.model_name} · n={evaluation.generation.n}"
-        sandbox = f"sandbox {evaluation.sandbox.backend}"
+        generation = evaluation.config.generation
+        model = f"{generation.model_name} · n={generation.n}"
+        sandbox = f"sandbox {evaluation.config.sandbox.backend}"
         what = {"both": f"{model} · {sandbox}", "inference": model}.get(
             phase, f"{sandbox} · {evaluation.commands_shown}"
         )

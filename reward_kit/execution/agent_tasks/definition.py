@@ -24,6 +24,7 @@ from reward_kit.datasets.ground_truths import is_held
 from reward_kit.datasets.interpret import RowReader
 from reward_kit.datasets.rows import BadRow, BadRows
 from reward_kit.datasets.sources import JsonlSource
+from reward_kit.doors import nested
 from reward_kit.errors import ConfigError, DatasetError
 from reward_kit.models import SYSTEM_ROLES, Message, Sample, TaskDefinitionModel
 from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
@@ -32,6 +33,7 @@ __all__ = ["config_of", "directory_name", "load_task", "samples_of", "task_files
 
 _FILE_KEYS = ("schema_file", "seed_data_file", "db_file")
 _SUFFIXES = (".yaml", ".yml", ".json")
+_MODEL = "generation.model_name"
 
 
 def task_files(path: Path) -> list[Path]:
@@ -129,28 +131,35 @@ def config_of(
     model: str | None = None,
     rollouts: int | None = None,
     concurrency: int = 3,
+    settings: Mapping[str, Any] | None = None,
 ) -> PipelineConfig:
-    """The settings of the run that a task stands for. The task's own keys `generation` and `agent` are taken over."""
-    extra = task.model_extra or {}
-    generation = dict(extra.get("generation") or {})
-    if model is not None or "model_name" not in generation:
+    """The settings of the run that a task stands for. The task's own keys `generation` and `agent` are taken over.
+
+    `settings`, each by its place, count before all of these.
+    """
+    given = dict(settings or {})
+    generation = dict((task.model_extra or {}).get("generation") or {})
+    if (model := given.pop(_MODEL, model)) is not None or "model_name" not in generation:
         generation |= model_settings(model)
     per_sample = task.num_rollouts if task.dataset_path is None else task.num_rollouts_per_sample
     return load_config(
-        {
-            "generation": {**generation, "n": rollouts or per_sample},
-            "agent": {
-                **agent_settings(task),
-                "concurrency": concurrency,
-                "environment": "reward_kit.agent.task_environment:TaskEnvironment",
-                "params": {"task": task.model_dump(exclude_none=True, exclude={"generation", "agent"})},
-            },
-            "reward": {
-                "function_path": "reward_kit.agent.task_reward:task_reward",
-                "params": {"reward": task.reward_function_path, "task": task.name},
-            },
-            "output": {"output_dir": str(output_dir)},
-        }
+        nested(
+            {
+                "generation": {**generation, "n": rollouts or per_sample},
+                "agent": {
+                    **agent_settings(task),
+                    "concurrency": concurrency,
+                    "environment": "reward_kit.agent.task_environment:TaskEnvironment",
+                    "params": {"task": task.model_dump(exclude_none=True, exclude={"generation", "agent"})},
+                },
+                "reward": {
+                    "function_path": "reward_kit.agent.task_reward:task_reward",
+                    "params": {"reward": task.reward_function_path, "task": task.name},
+                },
+                "output": {"output_dir": str(output_dir)},
+                **given,
+            }
+        )
     )
 
 

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,14 @@ class TaskManager:
         *,
         output_dir: str | Path | None = None,
         model: str | None = None,
+        settings: Mapping[str, Any] | None = None,
         rescore: bool = False,
         retry_failed: bool = False,
         keep_going: bool = False,
     ) -> None:
         """No tasks yet. `model` is used instead of the environment's MODEL_AGENT.
+
+        `settings` of a run, each by its place, count before those of the tasks.
 
         `rescore` judges the episodes that are there again; `retry_failed` tries those again that failed;
         `keep_going` goes on where the first ones could not be judged, all for the same reason.
@@ -52,7 +56,7 @@ class TaskManager:
         self.runs: dict[str, RunResult] = {}
         """How the run of each task ended that was evaluated."""
         self._output_dir = None if output_dir is None else Path(output_dir)
-        self._model = model
+        self._model, self._settings = model, settings
         self._rescore, self._retry_failed, self._keep_going = rescore, retry_failed, keep_going
         self._reporter: Reporter | None = None
 
@@ -158,7 +162,9 @@ class TaskManager:
 
     async def _run(self, task_id: str, above: Path, concurrency: int, rollouts: int | None) -> dict[str, Any]:
         task, directory = self.tasks[task_id], above / directory_name(task_id)
-        config = config_of(task, directory, model=self._model, rollouts=rollouts, concurrency=concurrency)
+        config = config_of(
+            task, directory, model=self._model, rollouts=rollouts, concurrency=concurrency, settings=self._settings
+        )
         pipeline = EvaluationPipeline(
             config,
             samples=samples_of(task),

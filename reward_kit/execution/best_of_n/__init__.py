@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit._version import __version__
-from reward_kit.config_models import reward_without_unused
 from reward_kit.errors import StorageError
 from reward_kit.execution.best_of_n.experiment import ExperimentConfig
 from reward_kit.execution.engine import Reporter
@@ -26,7 +25,7 @@ from reward_kit.execution.result import Phase, RunResult
 from reward_kit.execution.run_summary import beside_the_cost
 from reward_kit.execution.vocabulary import Vocabulary
 from reward_kit.generation.client import ModelClient
-from reward_kit.redaction import blot, without_secrets
+from reward_kit.redaction import blot
 from reward_kit.storage.best_of_n_tables import (
     SCHEMA_VERSION,
     experiment_entry,
@@ -75,7 +74,7 @@ class BestOfN:
             plan = self._pipeline(samples=self.experiment.samples((split,))).plan()
             if self.experiment.response_column is None:
                 owed = plan.answers_to_generate + plan.cached
-                plan.rollouts = plan.rows * self.experiment.num_candidates
+                plan.rollouts = plan.rows * self.experiment.run.generation.n
             else:
                 owed = plan.rollouts - plan.on_disk
                 plan.rollouts = sum(1 for _ in self.experiment.samples((split,)))
@@ -149,7 +148,7 @@ class BestOfN:
 
     def _metadata(self, directory: RunDirectory, result: RunResult) -> dict[str, str]:
         """What is needed to know what the table holds, and to make it again."""
-        experiment = self.experiment
+        experiment, run = self.experiment, self.experiment.run
         claims = RunDirectory.claims_of(directory.path)
         digests = {which: claim["digest"] for which, claim in claims.items()}
         results = claims.get("results", {})
@@ -159,21 +158,21 @@ class BestOfN:
         drawn = map(int, result.summary.get("pass_at_k") or ["0"])
         facts: dict[str, Any] = {
             "generated_at": directory.made_by.get("created"),
-            "model": experiment.model,
-            "num_candidates": max(0 if experiment.response_column else experiment.num_candidates, *drawn),
-            "temperature": experiment.temperature,
+            "model": run.generation.model_name,
+            "num_candidates": max(0 if experiment.response_column else run.generation.n, *drawn),
+            "temperature": run.generation.temperature,
             "splits": ",".join(experiment.splits),
             "total_records": result.summary.get("records"),
             "config_file": self._config_file,
             "notes": experiment.notes,
-            "dataset": experiment.dataset,
+            "dataset": run.dataset and run.dataset.path_or_name,
             "max_queries": experiment.max_queries,
-            "max_tokens": experiment.max_tokens,
+            "max_tokens": run.generation.max_tokens,
             "cost": result.summary.get("cost"),
             **beside_the_cost(result.summary),
             "complete": result.status == "finished",
             "verifiers": {split: verifier.name for split, verifier in experiment.verifier_of.items()},
-            "config": without_secrets(_as_given(experiment)),
+            "config": experiment.as_written(),
             "run": {"id": _run_id(directory), "digests": digests, "bytes": size, **judging, **judged_by},
             "made_by": directory.made_by,
             "reward_kit_version": __version__,
@@ -185,18 +184,6 @@ class BestOfN:
 def _is_newer(path: Path, than: Path) -> bool:
     """Whether the file is there, and nothing was written to the other one since: its size alone may stay the same."""
     return path.exists() and path.stat().st_mtime_ns >= than.stat().st_mtime_ns
-
-
-def _as_given(experiment: ExperimentConfig) -> dict[str, Any]:
-    """The experiment as its table remembers it, without the sections that were left out."""
-    optional = {"batch", "engine", "judge", "mirror", "response_column", "sandbox_image", "sos_url", "transport"}
-    left_out = optional - experiment.model_fields_set | {"storage_options"}
-    written = experiment.model_dump(mode="json", exclude=left_out)
-    verifiers = {
-        split: reward_without_unused(given) if isinstance(given, dict) else given
-        for split, given in (written.get("verifiers") or {}).items()
-    }
-    return {**written, "verifiers": verifiers}
 
 
 def _metadata_text(value: Any) -> str:

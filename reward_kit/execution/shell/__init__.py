@@ -11,23 +11,15 @@ that file and nothing else: it may be made here, elsewhere, or by somebody else.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from reward_kit.config_models import (
-    DatasetConfig,
-    EngineConfig,
-    EvaluationParamsConfig,
-    GenerationConfig,
-    OutputConfig,
-    PipelineConfig,
-    RewardConfig,
-    SandboxConfig,
-    validated,
-)
+from reward_kit.config_models import PipelineConfig, validated
 from reward_kit.datasets.files import file_format
 from reward_kit.datasets.shell_tasks import PROMPT, load_tasks
+from reward_kit.doors import AT_SHELL, nested
 from reward_kit.errors import ConfigError
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.finish import rollout_figures
@@ -52,34 +44,50 @@ from reward_kit.utils.checksums import CHECK
 from reward_kit.utils.clock import now
 from reward_kit.utils.event_loop import run_sync
 
-__all__ = ["COMMANDS", "ShellEvaluation"]
+__all__ = ["COMMANDS", "ShellEvaluation", "shell_config"]
 
 COMMANDS = "commands.jsonl"
 """What the two phases share."""
 
 _REWARD = "reward_kit.rewards.shell:shell_reward"
+_ASKING = "generation."
 _SPARE_SECONDS = 300.0
 """What a task may take beside its three timed steps: waiting for a sandbox, opening it, closing it."""
+
+
+def shell_config(given: Mapping[str, Any], name: str = "The shell evaluation") -> PipelineConfig:
+    """The settings of a shell evaluation from those that are given, by place as `doors.AT_SHELL` has them.
+
+    `name` is what a message calls who gave them.
+    """
+    source = given.get("dataset.path_or_name")
+    own = {"dataset.prompt_template": PROMPT, "reward.function_path": _REWARD, "reward.params": {"extract": False}}
+    settings = AT_SHELL.with_defaults({**own, **given})
+    if given.get("generation.enabled") is False:  # nobody is asked, so nothing is said of how
+        settings = {
+            place: value for place, value in settings.items() if place in given or not place.startswith(_ASKING)
+        }
+    if source is None:
+        settings = {place: value for place, value in settings.items() if not place.startswith("dataset.")}
+    elif "dataset.split" not in given and _is_local(str(source)):
+        del settings["dataset.split"]
+    config = validated(PipelineConfig, nested(settings), name, spell=lambda place: f"`{place}`")
+    if config.reward.timeout is not None:
+        return config
+    timeout = 3 * config.sandbox.timeout + _SPARE_SECONDS
+    return config.model_copy(update={"reward": config.reward.model_copy(update={"timeout": timeout})})
+
+
+def _is_local(source: str) -> bool:
+    return is_stored(source) or file_format(source) is not None or "*" in source or os.path.exists(source)
 
 
 @dataclass(frozen=True)
 class ShellEvaluation:
     """What to evaluate, and how. Each phase can be run again, and then does only what is missing."""
 
-    output_dir: Path = Path("evaluation_results")
-    dataset: str | None = None
-    """A file, or the name of a Hugging Face dataset."""
-    config_name: str | None = None
-    """The configuration (subset) of a Hugging Face dataset."""
-    on_bad_row: Literal["error", "skip"] = "error"
-    """Stop at a row that is no task, or leave it out and count it."""
-    split: str = "test"
-    """The split of a Hugging Face dataset."""
-    max_samples: int | None = None
-    generation: GenerationConfig = field(default_factory=GenerationConfig)
-    sandbox: SandboxConfig = field(default_factory=SandboxConfig)
-    concurrency: int | None = None
-    """Sandboxes at a time."""
+    config: PipelineConfig
+    """The settings of its run: see `shell_config`."""
     commands_file: Path | None = None
     """What the execution reads; `commands.jsonl` in the output directory when left out."""
     commands_address: str | None = None
@@ -90,16 +98,10 @@ class ShellEvaluation:
     """Go on where the first commands could not be run, all for the same reason."""
     rescore: bool = False
     """Execute the commands again where other settings were used before; those results are kept aside."""
-    mirror: str | None = None
-    """An address in an object store to which what is written is copied while it goes on."""
     resume_from_mirror: bool = False
     """Go on with what the mirror holds, in an empty output directory."""
-    max_cost: float | None = None
-    """Stop generating before more than this is spent, in all entries together."""
     detach: bool = False
     """Submit batches, and do not wait for them."""
-    engine: EngineConfig = field(default_factory=EngineConfig)
-    """Where the phases run: on this machine, or on a Ray cluster."""
 
     def run(self, reporter: Reporter | None = None) -> RunResult:
         """Both phases at once: each command is executed as soon as it is written down."""
@@ -115,7 +117,7 @@ class ShellEvaluation:
     def execute(self, reporter: Reporter | None = None) -> RunResult:
         """Phase 2: run each command of the commands file in a fresh sandbox, and see whether its condition holds."""
         if self.resume_from_mirror:  # before the commands are looked for
-            run_sync(Mirroring(self._output, resume=True).restore)
+            run_sync(Mirroring(self.config.output, resume=True).restore)
         return self._executing(reporter).run()
 
     def plan(self, phase: Phase) -> Plan:
@@ -125,17 +127,18 @@ class ShellEvaluation:
     def _generating(
         self, phase: Phase, reporter: Reporter | None = None, vocabulary: Vocabulary | None = None
     ) -> EvaluationPipeline:
-        if self.dataset is None:
+        dataset = self.config.dataset
+        if dataset is None:
             raise ConfigError("No dataset is named. Add --dataset with a file or a Hugging Face name.")
         return EvaluationPipeline(
-            self._config(self._dataset(self.dataset)), phase=phase, retry_failed=self.retry_failed, reporter=reporter,
+            self.config, phase=phase, retry_failed=self.retry_failed, reporter=reporter,
             resume_from_mirror=self.resume_from_mirror, detach=self.detach, keep_going=self.keep_going,
-            samples=load_tasks(self._dataset(self.dataset), limit=self.max_samples),
+            samples=load_tasks(dataset, limit=self.config.sample_limit, system_prompt=self.config.system_prompt),
             vocabulary=vocabulary or Vocabulary(summary=self._inference_summary, projection=_commands),
         )  # fmt: skip
 
     def _executing(self, reporter: Reporter | None = None) -> EvaluationPipeline:
-        commands = CommandsFile(self.commands_path, self.shard, self.max_samples)
+        commands = CommandsFile(self.commands_path, self.shard, self.config.sample_limit)
         facts = {"commands_file": self.commands_shown, "setups": commands.setups, "model": commands.model}
 
         def summary(figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
@@ -146,10 +149,15 @@ class ShellEvaluation:
             shell_result_entry, execution_figures, summary, prepare=lambda directory: _owe_changed(commands, directory)
         )
         return EvaluationPipeline(
-            self._config(None), rollouts=commands, rescore=self.rescore, retry_failed=self.retry_failed,
-            reporter=reporter, vocabulary=vocabulary, resume_from_mirror=self.resume_from_mirror,
-            keep_going=self.keep_going,
+            self.config.model_copy(update={"dataset": None}), rollouts=commands, rescore=self.rescore,
+            retry_failed=self.retry_failed, reporter=reporter, vocabulary=vocabulary,
+            resume_from_mirror=self.resume_from_mirror, keep_going=self.keep_going,
         )  # fmt: skip
+
+    @property
+    def output_dir(self) -> Path:
+        """Where the files go."""
+        return Path(self.config.output.output_dir)
 
     @property
     def commands_path(self) -> Path:
@@ -157,38 +165,9 @@ class ShellEvaluation:
         return self.commands_file or self.output_dir / COMMANDS
 
     @property
-    def _output(self) -> OutputConfig:
-        given = {"output_dir": str(self.output_dir), "mirror": self.mirror}
-        return validated(OutputConfig, given, "The output", section="output")
-
-    @property
     def commands_shown(self) -> str:
         """What the file of commands is called where a person reads it."""
         return self.commands_address or str(self.commands_path)
-
-    def _dataset(self, name: str) -> DatasetConfig:
-        given: dict[str, Any] = {"path_or_name": name, "prompt_template": PROMPT}
-        given |= {"config_name": self.config_name, "on_bad_row": self.on_bad_row}
-        dataset = validated(DatasetConfig, given, "The dataset", section="dataset")
-        local = is_stored(name) or file_format(name) is not None or "*" in name or os.path.exists(name)
-        return dataset if local else dataset.model_copy(update={"split": self.split})
-
-    def _config(self, dataset: DatasetConfig | None) -> PipelineConfig:
-        return PipelineConfig(
-            dataset=dataset,
-            generation=self.generation,
-            reward=RewardConfig(
-                function_path=_REWARD,
-                params={"extract": False},
-                timeout=3 * self.sandbox.timeout + _SPARE_SECONDS,
-                concurrency=self.concurrency,
-            ),
-            sandbox=self.sandbox,
-            evaluation_params=EvaluationParamsConfig(limit_samples=self.max_samples),
-            output=self._output,
-            max_cost=self.max_cost,
-            engine=self.engine,
-        )
 
     # -- summaries
 
@@ -210,7 +189,7 @@ class ShellEvaluation:
     def _inference_phase(self, figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
         counts = count_commands(directory.path / COMMANDS)
         total = figures["rollouts"]
-        sampling = self.generation
+        sampling, dataset = self.config.generation, self.config.dataset
         return {
             "records": total,
             "tasks": figures["samples"],
@@ -221,7 +200,7 @@ class ShellEvaluation:
             **{name: figures[name] for name in ("prompt_tokens", "completion_tokens", "cost")},
             **beside_the_cost(figures),
             "model": sampling.model_name,
-            "dataset": self.dataset,
+            "dataset": dataset and dataset.path_or_name,
             "n": sampling.n,
             "temperature": sampling.temperature,
             "max_tokens": sampling.max_tokens,
@@ -231,9 +210,9 @@ class ShellEvaluation:
     def _execution_phase(self, figures: dict[str, Any], directory: RunDirectory) -> dict[str, Any]:
         hidden = ("phase", "n", "skipped_rows", "this_entry", "not_asked_for")
         phase = {name: value for name, value in figures.items() if name not in hidden}
-        phase |= {"sandbox": figures["this_entry"]["sandbox"] or self.sandbox.backend}
-        phase |= {"sandbox_image": self.sandbox.image}
-        phase |= {"setup_join": self.sandbox.setup_join, "concurrency": self.concurrency or sandboxes_at_a_time()}
+        sandbox, at_a_time = self.config.sandbox, self.config.reward.concurrency
+        phase |= {"sandbox": figures["this_entry"]["sandbox"] or sandbox.backend, "sandbox_image": sandbox.image}
+        phase |= {"setup_join": sandbox.setup_join, "concurrency": at_a_time or sandboxes_at_a_time()}
         phase |= {"shard": None if self.shard is None else str(self.shard)}
         return phase | _timing(directory, "execution", figures)
 
