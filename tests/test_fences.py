@@ -260,12 +260,7 @@ FENCES = {
             or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "listen")
         ),
         {
-            "serving/run.py": "the place",
-            "viewer/serve.py": "one person's pages, on this machine",
-            "sandbox/sos/server.py": "sandboxes for other machines",
-            "agent/mcp/server.py": "MCP over HTTP",
-            "agent/mcp/gym_server.py": "the older package's MCP servers",
-            "generation/mock_server.py": "an endpoint for tests and demonstrations",
+            "http/server.py": "the place",
         },
         [
             "uvicorn.Config(app)",

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Self
 from aiohttp import web
 from pydantic import ValidationError
 
-from reward_kit.errors import ConfigError, RewardKitError
+from reward_kit.errors import RewardKitError
 from reward_kit.generation.mock_script import (
     Fault,
     Script,
@@ -41,6 +41,7 @@ from reward_kit.generation.mock_script import (
     read_script,
     words_of,
 )
+from reward_kit.http.server import serving
 from reward_kit.models import Message
 from reward_kit.utils.event_loop import new_loop
 
@@ -158,21 +159,8 @@ async def serve_mock(endpoint: _Endpoint, host: str, port: int) -> AsyncIterator
     app.router.add_get("/v1/models", endpoint.list_models)
     app.router.add_get("/requests", endpoint.list_requests)
     app.router.add_delete("/requests", endpoint.forget_requests)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GRACE_SECONDS)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host, port)
-        try:
-            await site.start()
-        except OSError as error:
-            raise ConfigError(
-                f"The mock server cannot listen on {host}:{port} ({error.strerror or error}). "
-                "Choose another port; 0 takes a free one."
-            ) from error
-        taken = runner.addresses[0][1]
-        yield f"http://{f'[{host}]' if ':' in host else host}:{taken}/v1"
-    finally:
-        await runner.cleanup()
+    async with serving(app, host, port, drain_seconds=_GRACE_SECONDS) as address:
+        yield f"{address}/v1"
 
 
 class _Endpoint:

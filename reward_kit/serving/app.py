@@ -34,12 +34,13 @@ import orjson
 
 from reward_kit.datasets.rows import as_json, as_written
 from reward_kit.errors import ConfigError, MissingExtraError, RewardKitError
+from reward_kit.http.server_limits import PEER_NAMES
 from reward_kit.models import Failure, Rollout, Verdict
 from reward_kit.redaction import blot, mask
 from reward_kit.scoring.rewards import Reward
 from reward_kit.serving.access_log import AccessLog
 from reward_kit.serving.bodies import Bodies, CallerLeft, Held, Receive
-from reward_kit.serving.callers import PEER_NAMES, Allowances
+from reward_kit.serving.callers import Allowances
 from reward_kit.serving.description import description_of
 from reward_kit.serving.dialect import BadRequest, Dialect, Extension, Incoming, Reply, Route
 from reward_kit.serving.dialects import DIALECTS, load_dialect
@@ -238,6 +239,10 @@ class RewardApp:
             lambda: [("", self._log.left_out if self._log else 0)],
         )  # fmt: skip
         self.metrics.gauges += [held, bodies, lines]
+
+    def begin_to_end(self) -> None:
+        """Say from now on that the server is about to end."""
+        self.ending = True
 
     # ── its life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

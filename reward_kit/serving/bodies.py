@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading the body of a request, within limits: its size, all bodies at a time, how deep its JSON is nested.
 
-How long a caller may take to send it is the business of whoever holds the connection: see `http_protocol`.
+How long a caller may take to send it is the business of whoever holds the connection: see `http.server_connection`.
 """
 
 from __future__ import annotations

@@ -14,10 +14,8 @@ from typing import NamedTuple
 
 from reward_kit.serving.refusals import BUSY_SECONDS, Refusal
 
-__all__ = ["ANYBODY", "PEER_NAMES", "Allowance", "Allowances", "Caller"]
+__all__ = ["ANYBODY", "Allowance", "Allowances", "Caller"]
 
-PEER_NAMES = "reward_kit_peer_names"
-"""Where the state of a connection has the names in the caller's certificate, such as `dns:trainer.example`."""
 _MOST_CALLERS = 10_000
 """Whose use is remembered at a time; the one that has not called for longest is forgotten first."""
 

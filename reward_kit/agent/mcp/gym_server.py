@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reward_kit.agent.environment import Answer, Environment, World
 from reward_kit.agent.mcp.protocol import encode, parse
-from reward_kit.agent.mcp.server import MCP_PATHS, ToolServer, is_foreign, serve_http, serve_stdio
+from reward_kit.agent.mcp.server import MCP_PATHS, ToolServer, is_foreign, serve_http, serve_stdio, tell_address
 from reward_kit.agent.tools import Hidden, Tool, tool, tool_of
 from reward_kit.errors import RewardKitError, message_of
+from reward_kit.http.server import serve_until_ended
 from reward_kit.models import Message, Sample
 
 if TYPE_CHECKING:
@@ -227,10 +228,8 @@ class McpGym(Environment, ABC):
             os.dup2(2, 1)  # what a tool prints must not come between the messages
             asyncio.run(serve_stdio(ToolServer(self), sys.stdin.buffer, stdout))
             return
-        from aiohttp import web
-
         port = int(os.environ.get("PORT", "8000")) if port is None else port
-        web.run_app(serve_gym(self), host=host, port=port, print=lambda line: print(line, file=sys.stderr))
+        serve_until_ended(serve_gym(self), host, port, tell_address)
 
 
 class _Session(World):

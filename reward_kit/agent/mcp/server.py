@@ -48,12 +48,13 @@ from reward_kit.agent.tools import Tool
 from reward_kit.config_models import AgentConfig
 from reward_kit.datasets.interpret import RowReader
 from reward_kit.errors import ItemError, RewardKitError, message_of
+from reward_kit.http.server import serve_until_ended
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["MCP_PATHS", "ToolServer", "is_foreign", "serve_http", "serve_stdio"]
+__all__ = ["MCP_PATHS", "ToolServer", "is_foreign", "serve_http", "serve_stdio", "tell_address"]
 
 _HANDLE: Final = "world_id"
 _MOST_WORLDS = 10_000
@@ -369,11 +370,16 @@ def serve_http(server: ToolServer) -> web.Application:
     async def close(_: web.Application) -> None:
         await server.close()
 
-    app = web.Application(client_max_size=_LONGEST_LINE, handler_args={"handler_cancellation": True})
+    app = web.Application(client_max_size=_LONGEST_LINE)
     for path in MCP_PATHS:
         app.router.add_post(path, post)
     app.on_cleanup.append(close)
     return app
+
+
+def tell_address(address: str) -> None:
+    """Say where a server answers; standard output may be for messages."""
+    print(f"Serving MCP at {address}{MCP_PATHS[0]}", file=sys.stderr, flush=True)
 
 
 def is_foreign(headers: Mapping[str, str]) -> bool:
@@ -425,12 +431,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except RewardKitError as error:
         parser.error(str(error))
     if given.http is not None:
-        from aiohttp import web
-
         server = ToolServer(environment, row=given.row, handles=True, facts=given.facts)
-        web.run_app(
-            serve_http(server), host=given.host, port=given.http, print=lambda line: print(line, file=sys.stderr)
-        )
+        serve_until_ended(serve_http(server), given.host, given.http, tell_address)
         return
     # What a tool prints must not come between the messages: it goes to the error output.
     stdout = os.fdopen(os.dup(1), "wb")

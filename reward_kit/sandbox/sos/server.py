@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from reward_kit.errors import ConfigError
+from reward_kit.http import server
 from reward_kit.sandbox.contract import SandboxBackend
 from reward_kit.sandbox.sos.host import HostedSandbox, HostOptions, Refusal, SandboxHost
 from reward_kit.sandbox.sos.protocol import DEFAULT_PORT, CreateBody, ExecBody, StopBody
@@ -55,23 +55,13 @@ async def serving(
 
     `token`: what clients must send as `Authorization: Bearer`; None asks for nothing. Port 0 takes a free one.
     """
-    from aiohttp import web
-
     sandboxes = SandboxHost(backend, options)
-    # A handler whose client has left is cancelled, so that neither a turn nor a sandbox waits for nobody.
-    runner = web.AppRunner(_application(sandboxes, token), access_log=None, handler_cancellation=True)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host, port)
-        try:
-            await site.start()
-        except OSError as error:
-            raise ConfigError(f"cannot listen on {host}:{port}: {error}. Choose another with --port.") from error
-        sandboxes.begin()
-        yield f"http://{host}:{runner.addresses[0][1]}"
-    finally:
-        await sandboxes.close()
-        await runner.cleanup()
+    async with AsyncExitStack() as held:
+        held.push_async_callback(sandboxes.close)
+        answering = server.serving(_application(sandboxes, token), host, port, "--port")
+        async with answering as address, held.pop_all():  # sandboxes end first: no request waits for a command
+            sandboxes.begin()
+            yield address
 
 
 def _application(sandboxes: SandboxHost, token: str | None) -> web.Application:

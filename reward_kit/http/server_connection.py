@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""uvicorn's HTTP protocol, with what it does not limit by itself, and with what it does not tell.
+"""A connection of uvicorn, with what it does not limit by itself, and with what it does not tell.
 
     a request that takes too long to arrive, its headers or its body     408, and the connection ends
     headers that are too large                                           431, and the connection ends
@@ -23,10 +23,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from reward_kit.serving.callers import PEER_NAMES
-from reward_kit.serving.settings import LimitSettings
+from reward_kit.http.server_limits import PEER_NAMES, ServerLimits
 
-__all__ = ["LimitedProtocol", "Watch", "peer_names"]
+__all__ = ["LimitedConnection", "Watch", "peer_names"]
 
 _LARGEST_HEAD = 64 << 10
 _HANDSHAKE = frozenset({b"sec-websocket-key", b"sec-websocket-version"})
@@ -38,10 +37,10 @@ _LINGER_SECONDS = 5.0
 class Watch:
     """Looks after all connections of a server once a second; refused ones are counted by kind."""
 
-    def __init__(self, limits: LimitSettings, refused: Callable[[str], None]) -> None:
+    def __init__(self, limits: ServerLimits, refused: Callable[[str], None]) -> None:
         self.limits = limits
         self.refused = refused
-        self.connections: set[LimitedProtocol] = set()
+        self.connections: set[LimitedConnection] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -66,7 +65,7 @@ def peer_names(certificate: dict[str, Any] | None) -> tuple[str, ...]:
     return tuple(f"{kind}:{name}".lower() for kind, name in names)
 
 
-class LimitedProtocol(HttpToolsProtocol):
+class LimitedConnection(HttpToolsProtocol):
     """One connection, made by uvicorn for each caller."""
 
     def __init__(
