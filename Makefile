@@ -105,14 +105,9 @@ test-search: $(STAMP)  ## Try random examples of every property for SECONDS=300 
 test-busy: $(STAMP)  ## Run the tests three times while loops keep all processors busy (over an hour; ROUNDS=1 for one)
 	scripts/busy.sh $(ROUNDS) $(BIN)/pytest -n $(shell echo $$((3 * $(WORKERS)))) --dist loadgroup $(ARGS)
 
-.PHONY: test-mirrors
-test-mirrors: $(STAMP)  ## Kill runs with a mirror at more moments, and break more uploads (about five minutes)
-	REWARD_KIT_KILL_POINTS=12 $(PYTEST) -n 0 tests/execution/test_mirroring.py $(ARGS)
-
 .PHONY: test-kills
-test-kills: $(STAMP)  ## Kill runs at many moments: agents' of every kind of world and user, and those that pay, at every door
-	REWARD_KIT_KILL_POINTS=12 $(PYTEST) -n $(WORKERS) --dist loadgroup tests/agent/test_kill_matrix.py \
-		tests/execution/test_bills_by_door.py $(ARGS)
+test-kills: $(STAMP)  ## Kill runs at twelve times as many moments as `unit` does, and try more faults, damages and odd inputs
+	REWARD_KIT_FAULTS=12 $(PYTEST) -n $(WORKERS) --dist loadgroup $(shell grep -rl --include='test_*.py' loopback.faults tests) $(ARGS)
 
 .PHONY: coverage
 coverage: $(STAMP)  ## Run the tests in one process and print which lines of the package they reach (an hour)
@@ -141,7 +136,8 @@ test-cluster: $(STAMP)  ## Kill actors, nodes and drivers of a real Ray cluster 
 
 .PHONY: test-frameworks
 test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages they are for, in .venv-frameworks
-	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments tests/benchmarks_by_name/test_bfcl_multi_turn.py tests/agent/mcp/test_real_servers.py $(ARGS)
+	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments \
+		tests/benchmarks_by_name/test_bfcl_multi_turn.py tests/agent/mcp/test_real_servers.py $(ARGS)
 
 .PHONY: test-litellm
 test-litellm: $(LITELLM_STAMP)  ## Compare our requests and prices with litellm's, and ask through it, in .venv-litellm

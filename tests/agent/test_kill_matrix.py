@@ -8,7 +8,6 @@ was on disk when it was killed is in the files. `make test-kills` kills at many 
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 from collections import Counter
@@ -22,14 +21,13 @@ import pytest
 from tests.agent import kill_worlds
 from tests.agent.kill_worlds import TASK, says
 from tests.agent.test_kill_and_resume import essence_of
+from tests.loopback.faults import MORE, TIMES
 from tests.loopback.killing import KILLED, KillingBench
 from tests.loopback.runs import config, lines
 
 WORLDS = Path(kill_worlds.__file__)
 OTHERS = WORLDS.with_name("worlds.py")
 DESK = "reward_kit.agent.environments.two_sided:TwoSided"
-POINTS = int(os.environ.get("REWARD_KIT_KILL_POINTS", "0"))
-"""Of each kind. Without it, one point of a few kinds."""
 SAMPLES, N, AT_ONCE = 2, 2, 3
 UNDER_WAY = SAMPLES * N
 """Episodes that are played at once: each may have asked something that was not answered."""
@@ -128,7 +126,7 @@ def said(message: dict[str, Any]) -> tuple[Any, ...]:
     return message["role"], message.get("content"), json.dumps(message.get("tool_calls"))
 
 
-@pytest.mark.parametrize("name", KINDS if POINTS else FEW)
+@pytest.mark.parametrize("name", KINDS if MORE else FEW)
 def test_a_run_killed_anywhere_is_the_quiet_run(bench: Bench, name: str) -> None:
     kind, dice = KINDS[name], random.Random(name)
     quiet, place = bench.home / "quiet", name.replace(" ", "-").replace(",", "")
@@ -139,7 +137,7 @@ def test_a_run_killed_anywhere_is_the_quiet_run(bench: Bench, name: str) -> None
     assert all(row["evaluation_score"] is not None for row in whole if "evaluation_score" in row), whole
     size = sum((quiet / file).stat().st_size for file in ("rollouts.jsonl", "results.jsonl"))
     asked, killed = paid.total(), 0
-    for number in range(POINTS or 1):
+    for number in range(TIMES):
         run = f"{place}-{number}"
         point = {"bytes": dice.randint(size // 8, 2 * size)} if number % 2 else {"request": dice.randint(2, asked)}
         settings = bench.settings(run, kind)

@@ -22,9 +22,9 @@ import yaml
 
 from reward_kit.cli import cli
 from tests.loopback.batches import ACCOUNT, KEY, Provider, serving
-from tests.loopback.faults import ALL, some
+from tests.loopback.faults import MORE, some
 from tests.loopback.runs import config, judged, questions, results
-from tests.loopback.zygote import Zygote, zygote
+from tests.loopback.zygote import Zygote
 
 COUNT, N = 6, 3
 pytestmark = pytest.mark.timeout(400)  # each test starts several processes, one after the other
@@ -170,7 +170,9 @@ class Bench:
         self.steps.clear()
         self.dies_at = point
         die_at = {point.kind: point.number} if point is not None and point.kind in {"operation", "bytes"} else {}
-        self.pid = self.processes.start(config=values, die_at=die_at, resume_from_mirror=resume)
+        self.pid = self.processes.start(
+            config=values, die_at=die_at, resume_from_mirror=resume, stderr=str(self.home / "complaints")
+        )
         status = self.processes.wait()
         self.dies_at = None
         return status
@@ -180,8 +182,7 @@ class Bench:
 def processes() -> Iterator[Zygote]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BATCH_KEY", KEY)
-        with zygote("reward_kit.storage.mirror.background", "tests.loopback.local_store") as made:
-            yield made
+        yield Zygote("reward_kit.storage.mirror.background", "tests.loopback.local_store")
 
 
 def points(steps: Counter[str], size: int) -> list[Point]:
@@ -202,7 +203,7 @@ def submitting(steps: Counter[str]) -> list[Point]:
     return [point for point in points(steps, 2) if point.kind.startswith("create")]
 
 
-@pytest.mark.timeout(3000 if ALL else 400)
+@pytest.mark.timeout(3000 if MORE else 400)
 @pytest.mark.parametrize("name", SHAPES)
 def test_killed_anywhere_it_pays_for_nothing_twice(
     tmp_path: Path, name: str, processes: Zygote, undisturbed: dict[Any, Any]
@@ -214,7 +215,7 @@ def test_killed_anywhere_it_pays_for_nothing_twice(
         assert quiet.enter(quiet.settings(base, "quiet", None)) == 0
         steps = Counter(quiet.steps)
     size = sum(path.stat().st_size for path in (tmp_path / "quiet").glob("*.jsonl"))
-    chosen = some(points(steps, size), 6, f"any {name}") + some(submitting(steps), 4, f"submitting {name}")
+    chosen = some(points(steps, size), 3, f"any {name}") + some(submitting(steps), 2, f"submitting {name}")
     killed = 0
     for number, point in enumerate(dict.fromkeys(chosen)):
         bench = Bench(tmp_path, shape, processes)
@@ -234,10 +235,9 @@ def test_killed_anywhere_it_pays_for_nothing_twice(
 
 
 def test_a_batch_that_nobody_can_tell_from_others_is_decided_on_by_a_person(
-    tmp_path: Path, undisturbed: dict[Any, Any], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, processes: Zygote, undisturbed: dict[Any, Any]
 ) -> None:
     """The same in each case: the run stops and says how to decide; then it goes on as it was told."""
-    monkeypatch.setenv("BATCH_KEY", KEY)
     taken = Point("create done", 1)
     lost = Point("create", 1, heard=False)
 
@@ -255,19 +255,20 @@ def test_a_batch_that_nobody_can_tell_from_others_is_decided_on_by_a_person(
         (UNKNOWABLE, taken, lambda bench: None, ["--adopt", "batch_0"]),
     ]
     for number, (shape, point, hide, decision) in enumerate(cases):
-        with zygote() as processes:
-            bench = Bench(tmp_path, shape, processes)
-            with serving(bench.provider) as base:
-                values = bench.settings(base, f"run-{number}", None)
-                assert bench.enter(values, point) == -signal.SIGKILL
-                hide(bench)
-                assert [bench.enter(values), bench.enter(values)] == [2, 2]
-                said = capfd.readouterr().err
-                assert said.count("does not tell whether") == said.count("--submit-again") == 2, said
-                directory = str(tmp_path / f"run-{number}")
-                cli.main(["batches", "decide", directory, *decision], standalone_mode=False)
-                bench.provider.batches.pop("batch_of_others", None)
-                assert bench.enter(values) == 0
+        bench = Bench(tmp_path, shape, processes)
+        with serving(bench.provider) as base:
+            values = bench.settings(base, f"run-{number}", None)
+            assert bench.enter(values, point) == -signal.SIGKILL
+            hide(bench)
+            assert [bench.enter(values), bench.enter(values)] == [2, 2]
+            complaints = tmp_path / "complaints"
+            said = complaints.read_text()
+            complaints.unlink()
+            assert said.count("does not tell whether") == said.count("--submit-again") == 2, said
+            directory = str(tmp_path / f"run-{number}")
+            cli.main(["batches", "decide", directory, *decision], standalone_mode=False)
+            bench.provider.batches.pop("batch_of_others", None)
+            assert bench.enter(values) == 0
         assert set(bench.provider.answered.values()) == {1}
         assert rows_of(tmp_path, f"run-{number}") == undisturbed
 

@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,8 @@ from reward_kit.execution.best_of_n.experiment import load_experiment
 from tests.generation.loopback import Reaction, answer
 from tests.loopback.endpoint import honest, serving
 from tests.loopback.experiments import ROWS, dataset, experiment, math_row, write_lines
-from tests.loopback.zygote import Zygote, zygote
+from tests.loopback.faults import some
+from tests.loopback.zygote import Zygote
 
 parquet = pytest.importorskip("pyarrow.parquet")
 
@@ -134,8 +134,7 @@ def test_entering_again_asks_nobody_and_changes_nothing(tmp_path: Path) -> None:
 def test_rows_without_ids_are_the_same_queries_in_every_process(tmp_path: Path) -> None:
     given = [{name: value for name, value in math_row(n).items() if name != "uuid"} for n in range(3)]
     values = experiment(tmp_path, dataset=str(write_lines(tmp_path / "d.jsonl", given)), splits="math", verifiers={})
-    with zygote() as processes:
-        assert processes.run(experiment=values) == 0
+    assert Zygote().run(experiment=values) == 0
     ids = {row["query_id"] for row in rows(values)}
     assert len(ids) == 3
     assert run(values).run.counters.generated == 0
@@ -257,9 +256,8 @@ def test_what_it_cost_is_told_by_split_and_a_limit_is_kept(tmp_path: Path) -> No
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[Zygote]:
-    with zygote() as started:
-        yield started
+def processes() -> Zygote:
+    return Zygote()
 
 
 def points(size: int, seed: int) -> list[dict[str, int]]:
@@ -277,7 +275,7 @@ def test_an_experiment_killed_anywhere_makes_the_same_table(tmp_path: Path, proc
     expected, facts = without_usage(rows(quiet)), metadata(quiet)
     size = sum((tmp_path / "results" / "run.run" / name).stat().st_size for name in ("rollouts.jsonl", "results.jsonl"))
     kills = 0
-    for number, point in enumerate(points(size, seed=5)):
+    for number, point in enumerate(some(points(size, seed=5), 4, "experiments")):
         values = {**quiet, "output": str(tmp_path / f"killed{number}" / "run.parquet")}
         kills += processes.run(experiment=values, die_at=point) == KILLED
         assert processes.run(experiment=values) == 0, point
@@ -286,7 +284,7 @@ def test_an_experiment_killed_anywhere_makes_the_same_table(tmp_path: Path, proc
         left = sorted(path.name for path in Path(values["output"]).parent.iterdir())
         assert left == ["run.parquet", "run.run"], point
         shutil.rmtree(Path(values["output"]).parent)
-    assert kills >= 10
+    assert kills >= 3
 
 
 # ── a judge, and the two phases ──────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,6 @@ test-kills` tries many more.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -28,11 +27,10 @@ from tests.generation.loopback import Reaction, Says
 from tests.loopback.bills import KINDS, LIMITLESS, PRICE, Biller
 from tests.loopback.endpoint import serving
 from tests.loopback.experiments import experiment, write_lines
+from tests.loopback.faults import TIMES
 from tests.loopback.killing import KILLED, KillingBench
 from tests.loopback.runs import config
 
-ROUNDS = int(os.environ.get("REWARD_KIT_KILL_POINTS", "0")) or 1
-"""Of each door."""
 AT_ALL = sorted(name for name in KINDS if name not in LATE)
 BOUNDED = sorted(name for name in AT_ALL if name not in LIMITLESS)
 TURNS = 3
@@ -136,7 +134,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("number", range(TIMES))
 @pytest.mark.parametrize("door", DOORS)
 def test_what_is_told_is_the_bill_at_every_door(bench: Bench, door: str, number: int) -> None:
     case = Case.drawn(random.Random(f"{door} {number}"))

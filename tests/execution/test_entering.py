@@ -18,7 +18,7 @@ from reward_kit.storage.run_directory import RunDirectory
 from tests.generation.loopback import Reaction, complains
 from tests.loopback.endpoint import honest, serving
 from tests.loopback.runs import config, lines, questions, results, write_rows
-from tests.loopback.zygote import zygote
+from tests.loopback.zygote import Zygote
 
 
 def run(told: dict[str, Any], **options: Any) -> RunResult:
@@ -39,7 +39,8 @@ def test_two_runs_at_once_the_second_is_refused_and_the_first_is_unharmed(tmp_pa
             refusals.append(str(caught.value))
         return honest(body, number)
 
-    with serving(react) as endpoint, zygote() as processes:
+    with serving(react) as endpoint:
+        processes = Zygote()
         pid = processes.start(config=config(tmp_path, endpoint.api_base))
         assert processes.wait() == 0
         assert len(endpoint.requests) == 4
@@ -58,8 +59,9 @@ def test_a_killed_run_leaves_no_lock_behind(tmp_path: Path) -> None:
             os.kill(pids[0], signal.SIGKILL)
         return honest(body, number)
 
-    with serving(react) as endpoint, zygote() as processes:
+    with serving(react) as endpoint:
         told = config(tmp_path, endpoint.api_base, reward="steady")
+        processes = Zygote()
         pids.append(processes.start(config=told))
         assert processes.wait() == -signal.SIGKILL
         assert run(told).judged == 4

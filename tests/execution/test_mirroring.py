@@ -30,13 +30,12 @@ from tests.execution.shell_support import command as shell_line
 from tests.execution.shell_support import require_namespaces
 from tests.generation.loopback import Loopback, Says
 from tests.loopback.endpoint import honest, prompt_of, serving
+from tests.loopback.faults import TIMES
 from tests.loopback.object_store import SECRET, Fault, ObjectStore, Request, environment, object_store
 from tests.loopback.runs import Key, config, judged, keys, lines, questions, results
-from tests.loopback.zygote import Zygote, zygote
+from tests.loopback.zygote import Zygote
 
 SAMPLES, N, CONCURRENCY = 10, 2, 2
-POINTS = int(os.environ.get("REWARD_KIT_KILL_POINTS", "2"))
-"""A run with a mirror takes seconds; `make test-mirrors` tries more of them."""
 KILLED = -signal.SIGKILL
 pytestmark = pytest.mark.timeout(400)  # loading S3's package takes long on a busy machine
 
@@ -157,7 +156,7 @@ def test_a_store_that_breaks_down_does_not_stop_the_run_and_the_end_says_so(
     assert s3.get("runs/one/results.jsonl") == (tmp_path / "run" / "results.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("seed", range(max(1, POINTS // 2)))
+@pytest.mark.parametrize("seed", range(TIMES))
 def test_uploads_that_are_cut_off_at_random_still_make_a_whole_mirror(
     s3: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -342,7 +341,7 @@ def bench(server: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iter
             return made[0].at_endpoint(body, number)
 
         endpoint = stack.enter_context(serving(react))
-        processes = stack.enter_context(zygote("s3fs", "reward_kit.storage.mirror.background"))
+        processes = Zygote("s3fs", "reward_kit.storage.mirror.background")
         made.append(Bench(endpoint, server, processes, home))
         config(home, rows=questions(SAMPLES))
         server.new_bucket()
@@ -354,9 +353,9 @@ def bench(server: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def points(seed: int) -> list[dict[str, int]]:
     dice = random.Random(seed)
-    found = [{"stored": dice.randint(5, 45)} for _ in range(POINTS)]
-    found += [{"request": dice.randint(2, SAMPLES * N)} for _ in range(POINTS // 2)]
-    found += [{"bytes": dice.randint(1, 12_000)} for _ in range(POINTS // 2)]
+    found = [{"stored": dice.randint(5, 45)} for _ in range(2 * TIMES)]
+    found += [{"request": dice.randint(2, SAMPLES * N)} for _ in range(TIMES)]
+    found += [{"bytes": dice.randint(1, 12_000)} for _ in range(TIMES)]
     return found
 
 
@@ -381,7 +380,7 @@ def test_a_run_killed_anywhere_goes_on_elsewhere_and_pays_again_only_what_was_no
         assert again.total() <= max(0, before.total() - in_mirror), (point, "what was mirrored is not paid again")
         for name in ("first", "second"):
             shutil.rmtree(bench.home / f"{name}-{number}", ignore_errors=True)
-    assert killed >= POINTS
+    assert killed >= 2 * TIMES
 
 
 def mirrored_rollouts(store: ObjectStore, mirror: str) -> int:
@@ -414,7 +413,7 @@ def test_an_agents_run_goes_on_elsewhere_in_the_middle_of_its_episodes(bench: Be
         assert bench.enter(settings("agent-quiet", f"s3://{store.bucket}/agent-quiet")) == 0
         quiet = essence_of(bench.home / "agent-quiet")
         turns_of(bench)
-        for number in range(max(1, POINTS // 2)):
+        for number in range(TIMES):
             mirror = f"agent-{number}"
             point = {"request": dice.randint(10, 4 * N * TURNS - 2)}
             assert bench.enter(settings(f"{mirror}-first", f"s3://{store.bucket}/{mirror}"), point) == KILLED

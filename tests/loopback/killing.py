@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bench on which runs are entered and killed: one endpoint and one zygote for all points of a test."""
+"""A bench on which runs are entered and killed: one endpoint for all points of a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Self
 from tests.generation.loopback import Reaction
 from tests.loopback.endpoint import serving
 from tests.loopback.runs import config
-from tests.loopback.zygote import zygote
+from tests.loopback.zygote import Zygote
 
 __all__ = ["KILLED", "KillingBench"]
 
@@ -31,7 +31,7 @@ class KillingBench:
 
     def __enter__(self) -> Self:
         self.endpoint = self._held.enter_context(serving(self._react))
-        self.processes = self._held.enter_context(zygote())
+        self.processes = Zygote()
         return self
 
     def __exit__(self, *_: object) -> None:

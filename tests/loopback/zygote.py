@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that has imported reward-kit and forks one child for each job, so that a run starts in milliseconds.
 
-    one JSON line in    {"config": …, "phase": …, "die_at": {"bytes": 1234}}, or {"experiment": …, "die_at": …}
+    one JSON line in    {"config": …, "phase": …, "die_at": {"bytes": 1234}}, or {"experiment": …, "die_at": …},
+                        with what is imported before the fork, the environment of the child, and where it complains
     two JSON lines out  {"pid": …} as soon as the child exists, {"status": …} once it is gone (-9: it was killed)
 
 A child can be told to kill itself, with SIGKILL, at a chosen byte written to its journals (the bytes before it are
@@ -10,13 +11,13 @@ written, those after it are not) or at a chosen file operation in its run direct
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,16 @@ FILE_OPERATIONS = frozenset({"open", "os.rename", "os.truncate", "os.remove", "o
 
 
 class Zygote:
-    """The process, as tests see it."""
+    """The process, as tests see it: one for all tests of a test process. Jobs find `preload` imported."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
+    def __init__(self, *preload: str) -> None:
+        self._process = _process()
+        self._preload = preload
 
     def start(self, **job: Any) -> int:
         """Start a job; its process id."""
         assert self._process.stdin is not None
+        job |= {"preload": self._preload, "environment": {**os.environ}}
         self._process.stdin.write(orjson.dumps(job, option=orjson.OPT_APPEND_NEWLINE))
         self._process.stdin.flush()
         return int(self._reply()["pid"])
@@ -53,15 +56,13 @@ class Zygote:
         return reply
 
 
-@contextmanager
-def zygote(*preload: str) -> Iterator[Zygote]:
-    """The process, until the block ends. It imports what a run imports, and `preload`."""
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "tests.loopback.zygote", *preload]
-    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        yield Zygote(process)
-        assert process.stdin is not None
-        process.stdin.close()
+@cache
+def _process() -> subprocess.Popen[bytes]:
+    """The process. It imports what a run imports, and ends with the test process."""
+    command = [sys.executable, "-m", "tests.loopback.zygote"]
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    atexit.register(process.communicate)
+    return process
 
 
 # ── in the process ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -70,10 +71,10 @@ def zygote(*preload: str) -> Iterator[Zygote]:
 def _main() -> None:
     _run({"config": None})  # imports what a run imports
     _run({"experiment": None})
-    for name in sys.argv[1:]:
-        importlib.import_module(name)
     for line in sys.stdin.buffer:
         job = orjson.loads(line)
+        for name in job["preload"]:
+            importlib.import_module(name)
         pid = os.fork()
         if pid == 0:
             _child(job)
@@ -90,6 +91,10 @@ def _say(fact: dict[str, int]) -> None:
 def _child(job: dict[str, Any]) -> None:
     code = 1
     try:
+        os.environ.clear()
+        os.environ.update(job["environment"])
+        if "stderr" in job:
+            os.dup2(os.open(job["stderr"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
         code = _run(job)

@@ -22,8 +22,9 @@ from reward_kit.models import Message
 from reward_kit.remote.reward import RemoteReward
 from tests.generation.loopback import Loopback
 from tests.loopback.endpoint import honest, serving
+from tests.loopback.faults import TIMES
 from tests.loopback.runs import REWARDS, config, judged, keys, lines, questions, results
-from tests.loopback.zygote import Zygote, zygote
+from tests.loopback.zygote import Zygote
 from tests.remote.live_server import live_server
 
 KILLED = -signal.SIGKILL
@@ -37,9 +38,8 @@ def endpoint() -> Iterator[Loopback]:
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[Zygote]:
-    with zygote() as made:
-        yield made
+def processes() -> Zygote:
+    return Zygote()
 
 
 def settings(home: Path, endpoint: Loopback, run: str, reward: str, n: int = N) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_killed_anywhere_and_resumed_the_records_are_those_of_a_local_run(
     ).stat().st_size
     dice, killed = random.Random(7), 0
     with live_server({name: f"{REWARDS}:{name}"}) as address:
-        for number in range(8):
+        for number in range(2 * TIMES):
             run = f"served-{number}"
             served = settings(tmp_path, endpoint, run, f"{address}/evaluate")
             for _ in range(2):
@@ -69,7 +69,7 @@ def test_killed_anywhere_and_resumed_the_records_are_those_of_a_local_run(
             assert processes.run(config=served) == 0
             assert judged(results(tmp_path, run)) == quiet
             assert keys(lines(tmp_path / run / "results.jsonl")) == keys(lines(tmp_path / "local" / "results.jsonl"))
-    assert killed >= 8
+    assert killed >= 2 * TIMES
 
 
 def test_a_reward_that_fails_in_every_way_fails_there_as_it_does_here(tmp_path: Path, endpoint: Loopback) -> None:
