@@ -41,6 +41,7 @@ from reward_kit.process_resources import ProcessResources, Resource
 __all__ = [
     "OPERATORS",
     "BelowFolder",
+    "EarlyVerdict",
     "EvaluationMode",
     "Marks",
     "Mode",
@@ -106,6 +107,14 @@ OPERATORS: Any = Annotated[Any, _OperatorsAlone()]
 
 class RewardContractError(RewardError, ValueError):
     """A reward was given, or returned, something that its contract does not allow."""
+
+
+class EarlyVerdict(Exception):
+    """What a reward comes to before its end. Raised anywhere below a reward, its `result` is what the call returns."""
+
+    def __init__(self, result: EvaluateResult) -> None:
+        super().__init__(result.reason)
+        self.result = result
 
 
 # ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -206,12 +215,20 @@ def checked(
     @functools.wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
         args = gate.admit(args, kwargs)
-        return gate.release(func(*args, **kwargs), args, kwargs)
+        try:
+            value = func(*args, **kwargs)
+        except EarlyVerdict as early:
+            value = early.result
+        return gate.release(value, args, kwargs)
 
     @functools.wraps(func)
     async def call_async(*args: Any, **kwargs: Any) -> Any:
         args = gate.admit(args, kwargs)
-        return gate.release(await func(*args, **kwargs), args, kwargs)
+        try:
+            value = await func(*args, **kwargs)
+        except EarlyVerdict as early:
+            value = early.result
+        return gate.release(value, args, kwargs)
 
     wrapper = call_async if is_async(func) else call
     wrapper.__name__ = name_of(func)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import math
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Message, MetricResult, Rollout
 from reward_kit.reward_call import RewardCall
-from reward_kit.typed_interface import BelowFolder, Operator, is_async, marks_of, name_of, reward_function
+from reward_kit.typed_interface import BelowFolder, EarlyVerdict, Operator, is_async, marks_of, name_of, reward_function
 from reward_kit.utils.module_loader import load_function
 
 if TYPE_CHECKING:
@@ -559,3 +560,25 @@ def test_without_the_folder_the_data_name_no_path(folder: Path) -> None:
     assert path_of(None, {}) is None
     call = RewardCall(opened, {"file": "/etc/hosts"})
     assert call.judge(call.arguments_of([rollout_with(file="../../x")])).reason == "/etc/hosts"
+
+
+# ── before the end ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_raised_as_a_verdict_anywhere_below_a_reward_is_what_the_call_returns() -> None:
+    def read(messages: list[Message]) -> str:
+        if not messages[-1].text:
+            raise EarlyVerdict(EvaluateResult(score=0.25, reason="nothing to read"))
+        return messages[-1].text
+
+    @reward_function
+    def judge(messages: list[Message], **kwargs: Any) -> float:
+        return float(len(read(messages)))
+
+    @reward_function
+    async def judge_async(messages: list[Message], **kwargs: Any) -> float:
+        return float(len(read(messages)))
+
+    for text, score in (("", 0.25), ("four", 4.0)):
+        turn = [Message(role="assistant", content=text)]
+        assert (judge(turn).score, asyncio.run(judge_async(turn)).score) == (score, score)

@@ -9,7 +9,7 @@ from typing import Any
 from reward_kit.mathematics.equivalence import is_right, readable
 from reward_kit.mathematics.form import left_undone
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, quoted, reply_of, wrong
 from reward_kit.rewards.math import answers_match, final_answer, right_answer
 from reward_kit.typed_interface import Operator, reward_function
 
@@ -42,9 +42,7 @@ def accuracy_reward(
     >>> accuracy_reward(reply, ground_truth="London").score
     0.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("accuracy")
+    reply = reply_of(messages, "accuracy")
     gold = right_answer(ground_truth)
     if gold is None:
         return no_verdict(f"The ground truth {quoted(ground_truth)} holds no answer. Give the right one as text.")

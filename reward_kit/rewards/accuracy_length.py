@@ -8,7 +8,7 @@ from typing import Any
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import number
-from reward_kit.rewards._support.verdicts import last_reply, no_reply
+from reward_kit.rewards._support.verdicts import reply_of
 from reward_kit.rewards.accuracy import accuracy_reward
 from reward_kit.rewards.length import CORRECT, TokenMethod, cosine_between, count_tokens, within_unit
 from reward_kit.typed_interface import Operator, reward_function
@@ -48,9 +48,7 @@ def cosine_scaled_accuracy_length_reward(  # noqa: PLR0913, PLR0917 - inherited
     >>> round(cosine_scaled_accuracy_length_reward(messages=answer, ground_truth="5", max_length=10).score, 3)
     0.045
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("combined_reward", "accuracy", "length", "token_count")
+    reply = reply_of(messages, "combined_reward", "accuracy", "length", "token_count")
     number("correctness_weight", correctness_weight)
     number("length_weight", length_weight)
     accuracy = accuracy_reward(messages, ground_truth=ground_truth, extract_fn=extract_fn, compare_fn=compare_fn)

@@ -8,21 +8,19 @@ from typing import Any
 
 from reward_kit.answers.code import parses
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._code.cases import CallTests, GroundTruthError, ProgramTests, read_tests
+from reward_kit.rewards._code.cases import CallTests, ProgramTests, read_tests
 from reward_kit.rewards._code.compare import OutputComparison
 from reward_kit.rewards._code.python import Judge, Options
 from reward_kit.rewards._code.runner import (
-    Tested,
     Where,
     load_judge,
-    not_judged,
     shown_results,
     solution_in,
     test_answer,
 )
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict_if_unreadable, reply_of, wrong
 from reward_kit.sandbox.isolated_python import IsolatedPython
-from reward_kit.typed_interface import Operator, reward_function
+from reward_kit.typed_interface import EarlyVerdict, Operator, reward_function
 
 __all__ = ["evaluate_apps_solution"]
 
@@ -57,25 +55,23 @@ def evaluate_apps_solution(
     >>> evaluate_apps_solution(messages=[answer], ground_truth='{"inputs": ["ab"], "outputs": ["ba"]}').score
     1.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("pass_rate")
-    try:
+    reply = reply_of(messages, "pass_rate")
+    with no_verdict_if_unreadable("Not judged: "):
         tests = read_tests(ground_truth)
-    except GroundTruthError as error:
-        return not_judged(error)
     function = tests.function if isinstance(tests, CallTests) else None
     code, _ = solution_in(reply.text, tests, "python")
     if code is not None and not parses(code):
         return wrong("The code is not valid Python.", {"parsability": check(False, "The code is not valid Python.")})
     how = OutputComparison(tolerance=tolerance)
     options = Options(execution_timeout, max_memory_mb, False, how, load_judge(special_judge), python)
-    tested = test_answer(reply.text, tests, options, Where(isolated_python=isolated_python))
-    if not isinstance(tested, Tested):
-        if tested.is_score_valid:
-            return tested
-        failed = check(False, tested.reason or "not judged")
-        return tested.model_copy(update={"metrics": {**tested.metrics, "execution_error": failed}})
+    try:
+        tested = test_answer(reply.text, tests, options, Where(isolated_python=isolated_python))
+    except EarlyVerdict as early:
+        tried = early.result
+        if tried.is_score_valid:
+            raise
+        failed = check(False, tried.reason or "not judged")
+        return tried.model_copy(update={"metrics": {**tried.metrics, "execution_error": failed}})
     facts = {"fn_name": function, "kind": "tests" if isinstance(tests, ProgramTests) else "cases"}
     return EvaluateResult(
         score=tested.rate,

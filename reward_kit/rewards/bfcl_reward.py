@@ -14,7 +14,7 @@ from reward_kit.answers.tool_calls.calls import CallError, ToolCall, call_from_o
 from reward_kit.answers.tool_calls.python_calls import read_python_calls
 from reward_kit.answers.tool_calls.tools import Tools, read_tools
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict
+from reward_kit.rewards._support.verdicts import check, no_verdict, reply_of
 from reward_kit.rewards._tool_calls.agreement import CallComparer
 from reward_kit.rewards._tool_calls.expected_calls import ExpectedCall
 from reward_kit.rewards._tool_calls.matching import maximum_matching
@@ -53,8 +53,7 @@ def bfcl_reward(
     >>> bfcl_reward([Message(role="assistant", content="Done.")], ground_truth=truth, state=done).score
     1.0
     """
-    if last_reply(messages) is None:
-        return no_reply("state_match", "function_call_match", "format_check")
+    reply_of(messages, "state_match", "function_call_match", "format_check")
     try:
         offered = read_tools(tools) if tools else {}
         expected_calls, expected_state = _expected(ground_truth)

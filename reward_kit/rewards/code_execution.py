@@ -21,7 +21,6 @@ from reward_kit.rewards._code.results import of_run
 from reward_kit.rewards._code.runner import (
     NOT_JUDGED,
     Environment,
-    Tested,
     Where,
     execute,
     extracted,
@@ -30,7 +29,7 @@ from reward_kit.rewards._code.runner import (
     shown_results,
     test_answer,
 )
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, no_verdict_if_unreadable, reply_of, wrong
 from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.sandbox.isolated_python import IsolatedPython
 from reward_kit.typed_interface import Operator, reward_function
@@ -181,9 +180,7 @@ def _by_output(
     where: Where,
     similarity_credit: bool,
 ) -> EvaluateResult:
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("execution_result")
+    reply = reply_of(messages, "execution_result")
     if expected is not None and not isinstance(expected, (str, int, float)):
         return no_verdict(
             f"The ground truth is a {type(expected).__name__}. Give the output that is expected, as text."
@@ -261,21 +258,15 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     >>> fractional_code_reward(messages=[answer], ground_truth=tests, function_to_call="double").score
     1.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("pass_rate")
+    reply = reply_of(messages, "pass_rate")
     how = OutputComparison(whitespace, tolerance)
     options = Options(timeout, max_memory_mb, False, how, load_judge(special_judge), python)
     where = Where(sandbox, isolated_python, environment, api_key)
-    try:
+    with no_verdict_if_unreadable("Not judged: "):
         tests = _tests_or_output(ground_truth, function_to_call or entry_point)
-    except GroundTruthError as error:
-        return not_judged(error)
     if isinstance(tests, str):
         return _by_output(messages, tests, language, options, where, False)
     tested = test_answer(reply.text, tests, options, where, language=language, prompt=prompt)
-    if not isinstance(tested, Tested):
-        return tested
     return EvaluateResult(
         score=tested.rate,
         reason=tested.reason,

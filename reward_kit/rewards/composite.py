@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from reward_kit.errors import ConfigError, ItemError, RewardError
 from reward_kit.models import EvaluateResult, Message, MetricResult, Rollout
 from reward_kit.reward_call import MADE_WITH, RESOURCES, RewardCall, run_blocking
-from reward_kit.rewards._support.verdicts import last_reply, no_reply
+from reward_kit.rewards._support.verdicts import reply_of
 from reward_kit.typed_interface import OPERATORS, Operator, name_of, reward_function
 from reward_kit.utils.tasks import together
 
@@ -92,8 +92,7 @@ def _synchronous(parts: Sequence[Part], how: How) -> Any:
     def composite_reward(
         messages: list[Message], ground_truth: Any = None, rollout: Rollout | None = None, **kwargs: Any
     ) -> EvaluateResult:
-        if last_reply(messages) is None:
-            return no_reply()
+        reply_of(messages)
         judged, resources = _judged(messages, ground_truth, rollout, kwargs), _resources(kwargs)
         outcomes: list[PartOutcome] = []
         for part in _in_turn(parts):
@@ -109,8 +108,7 @@ def _asynchronous(parts: Sequence[Part], how: How) -> Any:
     async def composite_reward(
         messages: list[Message], ground_truth: Any = None, rollout: Rollout | None = None, **kwargs: Any
     ) -> EvaluateResult:
-        if last_reply(messages) is None:
-            return no_reply()
+        reply_of(messages)
         judged, resources = _judged(messages, ground_truth, rollout, kwargs), _resources(kwargs)
         outcomes: list[PartOutcome] = []
         one_by_one = [part for part in _in_turn(parts) if part.gate or how == "first_decisive"]

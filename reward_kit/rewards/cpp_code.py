@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._code.cases import GroundTruthError, read_tests
+from reward_kit.rewards._code.cases import read_tests
 from reward_kit.rewards._code.compare import OutputComparison
 from reward_kit.rewards._code.languages import with_usual_includes
 from reward_kit.rewards._code.python import Judge, Options
-from reward_kit.rewards._code.runner import Tested, Where, load_judge, not_judged, shown_results, test_answer
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
+from reward_kit.rewards._code.runner import Tested, Where, load_judge, shown_results, test_answer
+from reward_kit.rewards._support.verdicts import check, no_verdict_if_unreadable, reply_of
 from reward_kit.rewards.code_execution import extract_code_blocks
 from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.typed_interface import Operator, reward_function
@@ -53,8 +53,6 @@ def ioi_cpp_code_reward(
     """
     options = _options(timeout, memory_limit, tolerance, special_judge)
     tested = _tested(messages, ground_truth, language, options, sandbox)
-    if not isinstance(tested, Tested):
-        return tested
     return EvaluateResult(score=tested.rate, reason=tested.reason, metrics=_metrics(tested))
 
 
@@ -86,8 +84,6 @@ def binary_cpp_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     """
     options = _options(timeout, memory_limit, tolerance, special_judge)
     tested = _tested(messages, ground_truth, language, options, sandbox)
-    if not isinstance(tested, Tested):
-        return tested
     passed = tested.rate >= pass_threshold
     reason = f"{tested.reason} {tested.rate:.0%} passed, and {pass_threshold:.0%} were asked for."
     return EvaluateResult(
@@ -102,14 +98,10 @@ def _options(timeout: float, memory_limit: int, tolerance: float, special_judge:
 
 def _tested(
     messages: list[Message], ground_truth: Any, language: str, options: Options, sandbox: OpenSandbox | None
-) -> Tested | EvaluateResult:
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("pass_rate")
-    try:
+) -> Tested:
+    reply = reply_of(messages, "pass_rate")
+    with no_verdict_if_unreadable("Not judged: "):
         tests = read_tests(ground_truth)
-    except GroundTruthError as error:
-        return not_judged(error)
     return test_answer(reply.text, tests, options, Where(sandbox), language=language)
 
 

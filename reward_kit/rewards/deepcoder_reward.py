@@ -6,19 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._code.cases import GroundTruthError, read_tests
+from reward_kit.rewards._code.cases import read_tests
 from reward_kit.rewards._code.compare import OutputComparison
 from reward_kit.rewards._code.python import Judge, Options
 from reward_kit.rewards._code.runner import (
     Environment,
-    Tested,
     Where,
     load_judge,
-    not_judged,
     shown_results,
     test_answer,
 )
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
+from reward_kit.rewards._support.verdicts import check, no_verdict_if_unreadable, reply_of
 from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.sandbox.isolated_python import IsolatedPython
 from reward_kit.typed_interface import Operator, reward_function
@@ -63,19 +61,13 @@ def deepcoder_code_reward(  # noqa: PLR0913 - each is the inherited signature's,
     >>> deepcoder_code_reward(messages=[answer], ground_truth=tests, language="python").score
     1.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("overall_status")
+    reply = reply_of(messages, "overall_status")
     how = OutputComparison(tolerance=tolerance)
     options = Options(timeout, max_memory_mb, True, how, load_judge(special_judge), python)
-    try:
+    with no_verdict_if_unreadable("Not judged: "):
         tests = read_tests(ground_truth, target_function or function_to_call or entry_point)
-    except GroundTruthError as error:
-        return not_judged(error)
     where = Where(sandbox, isolated_python, environment, api_key)
     tested = test_answer(reply.text, tests, options, where, language=language, prompt=prompt)
-    if not isinstance(tested, Tested):
-        return tested
     passed = bool(tested.results) and all(result.passed for result in tested.results)
     return EvaluateResult(
         score=float(passed),

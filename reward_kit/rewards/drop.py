@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from reward_kit.answers.final_answer import stated_answer
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.models import EvaluateResult, Message, MetricResult
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
+from reward_kit.rewards._support.verdicts import check, no_verdict_if_unreadable, quoted, reply_of
 from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["drop_reward"]
@@ -61,13 +61,9 @@ def drop_reward(
     >>> drop_reward([{"role": "assistant", "content": "Answer: 12.0"}], ground_truth="12").score
     1.0
     """
-    reply = last_reply(messages, ends_at)
-    if reply is None:
-        return no_reply()
-    try:
+    reply = reply_of(messages, ends_at=ends_at)
+    with no_verdict_if_unreadable():
         references = _references(ground_truth)
-    except ValueError as error:
-        return no_verdict(str(error))
     answer = _answer(reply.text)
     best = max(_measured(answer, reference) for reference in references)
     reason = f"F1 {best.f1:.3f} of {quoted(answer)} with the nearest of {len(references)} references."

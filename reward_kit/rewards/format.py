@@ -8,7 +8,7 @@ from typing import Any
 
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.parameters import compiled
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
+from reward_kit.rewards._support.verdicts import check, reply_of
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["THINK_THEN_ANSWER", "format_reward"]
@@ -45,9 +45,7 @@ def format_reward(
     >>> format_reward(messages=[{"role": "assistant", "content": answer + " I hope this helps!"}]).score
     0.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("format_check")
+    reply = reply_of(messages, "format_check")
     pattern = compiled("format_regex", format_regex, re.DOTALL)
     matches = _whole(pattern, reply.text) if require_exact_match else pattern.search(reply.text) is not None
     reason = "The answer has the format." if matches else f"The answer does not match {format_regex!r}."

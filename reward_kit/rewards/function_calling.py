@@ -19,7 +19,7 @@ from reward_kit.answers.tool_calls.formats import calls_in_text, read_calls
 from reward_kit.answers.tool_calls.tools import Tools, read_tools
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.schemas import SchemaProblem, violations
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, reply_of, wrong
 from reward_kit.rewards._tool_calls.agreement import Agreement, CallComparer, f1
 from reward_kit.rewards._tool_calls.bfcl_rules import bfcl_matches
 from reward_kit.rewards._tool_calls.expected_calls import ExpectedCall, read_expected
@@ -81,9 +81,7 @@ def exact_tool_match_reward(
     >>> exact_tool_match_reward([reply], ground_truth=[]).score
     0.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     try:
         offered = read_tools(tools) if tools else {}
         expected = read_expected(ground_truth, offered)
@@ -118,9 +116,7 @@ def valid_tool_call_reward(
     >>> call("[add(x=2)]"), call("[add(x='two')]"), call("[add(x=2, y=3)]"), call("It is 2.")
     (1.0, 0.0, 0.0, 0.0)
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     try:
         offered = read_tools(tools) if tools else {}
         if not offered:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.languages import language_code, words_by_language
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
+from reward_kit.rewards._support.verdicts import check, no_verdict, quoted, reply_of
 from reward_kit.typed_interface import RewardContractError, reward_function
 
 __all__ = ["ifeval_reward"]
@@ -58,9 +58,7 @@ def ifeval_reward(
     >>> ifeval_reward(reply, instruction_id_list=asked, kwargs=[{}, {"num_bullets": 3}], partial=True).score
     0.5
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     try:
         instructions = _instructions(instruction_id_list, kwargs, ground_truth)
         answer = without_reasoning(reply.text)

@@ -13,7 +13,7 @@ from reward_kit.errors import ItemError
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.reward_call import run_blocking
 from reward_kit.rewards._support.schemas import Outline, SchemaProblem, Violation, outline_of, violations
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, reply_of, wrong
 from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["json_schema_reward", "json_schema_reward_with_llm_judge"]
@@ -60,8 +60,8 @@ def json_schema_reward(
     >>> round(judge('{"name": "Ada", "age": -1}'), 2)
     0.33
     """
-    if json_content is None and last_reply(messages) is None:
-        return no_reply("schema_similarity")
+    if json_content is None:
+        reply_of(messages, "schema_similarity")
     schema = _schema(expected_schema, ground_truth)
     if schema is None:
         return no_verdict("There is no schema to compare with. Give `expected_schema` as an object or its JSON text.")

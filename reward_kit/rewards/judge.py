@@ -16,7 +16,7 @@ from typing import Any
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._judging.asking import Comparison, Grade, as_asker, compare_answers, grade_answer
 from reward_kit.rewards._judging.prompts import answer_of, question_of
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, reply_of, wrong
 from reward_kit.typed_interface import Operator, RewardContractError, reward_function
 
 __all__ = ["Comparison", "Grade", "compare", "grade", "judge_reward", "pairwise_judge_reward"]
@@ -58,9 +58,7 @@ async def judge_reward(
     >>> asyncio.run(judge_reward(talk, judge={**model, "cache": {"enabled": False}})).score
     0.8
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     answer = answer_of(reply)
     if not answer:
         return wrong("There is no answer to judge.", {"judge": check(False, "the answer is empty")})
@@ -105,9 +103,7 @@ async def pairwise_judge_reward(
     >>> asyncio.run(pairwise_judge_reward(talk, judge=always_a, ground_truth="5")).score
     0.5
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     reference = _reference(ground_truth)
     if not reference:
         return no_verdict(

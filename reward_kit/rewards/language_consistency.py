@@ -10,7 +10,7 @@ from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.languages import language_code, words_by_language
 from reward_kit.rewards._support.parameters import number
 from reward_kit.rewards._support.requested_language import requested_language
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, wrong
+from reward_kit.rewards._support.verdicts import check, reply_of, wrong
 from reward_kit.typed_interface import RewardContractError, reward_function
 
 __all__ = ["count_words_by_language", "detect_dominant_language", "language_consistency_reward"]
@@ -75,9 +75,7 @@ def language_consistency_reward(
     >>> round(result.score, 2), sorted(result.metrics)
     (0.45, ['en_percentage', 'es_percentage', 'language_consistency', 'target_language'])
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("language_consistency")
+    reply = reply_of(messages, "language_consistency")
     number("min_consistency", min_consistency, above=0.0, at_most=1.0)
     target = _target(messages, target_language, auto_detect)
     counts = words_by_language(reply.text, target)

@@ -25,7 +25,7 @@ from reward_kit.rewards._support.lean import (
     plain,
     same_statement,
 )
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, reply_of, wrong
 from reward_kit.sandbox.contract import Sandbox
 from reward_kit.typed_interface import Operator, reward_function
 
@@ -82,9 +82,7 @@ async def lean_proof_reward(
     >>> asyncio.run(lean_proof_reward([reply], statement="theorem t : 1 + 1 = 2", sandbox=None)).score
     0.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     goal = _goal(statement)
     if goal is None:
         return no_verdict(f"The statement {statement!r} is not a theorem of Lean. Write it as `theorem name : …`.")
@@ -175,9 +173,7 @@ def deepseek_prover_v2_reward(
     0.0
     """
     result = _looked_at(messages, ground_truth, statement)
-    reply = last_reply(messages)
-    if reply is None:
-        return result
+    reply = reply_of(messages)
     count = sum(1 for _ in _SUBGOAL.finditer(plain(lean_code(without_reasoning(reply.text)))))
     metric = MetricResult(
         score=min(1.0, count / _ENOUGH_SUBGOALS), reason=f"{count} subgoals", is_score_valid=count >= _ENOUGH_SUBGOALS
@@ -214,9 +210,7 @@ def deepseek_huggingface_prover_benchmark(
 
 
 def _looked_at(messages: list[Message], expected: str | None, statement: str | None) -> EvaluateResult:
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     if not isinstance(statement, str) or not statement.strip():
         return no_verdict("There is no statement to prove. Give `statement`.")
     goal = _goal(statement)

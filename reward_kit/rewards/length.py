@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import number, one_of, pair, whole
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict
+from reward_kit.rewards._support.verdicts import check, no_verdict, reply_of
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["cosine_length_reward", "count_tokens", "length_reward"]
@@ -86,9 +86,7 @@ def length_reward(
     >>> length_reward(messages=answer, max_length=4, reward_range=[-1, 1]).score
     0.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("length", "token_count")
+    reply = reply_of(messages, "length", "token_count")
     _check_lengths(target_length, min_length, max_length)
     one_of("scaling", scaling, ("linear", "cosine"))
     low, high = (0.0, 1.0) if reward_range is None else pair("reward_range", reward_range)
@@ -139,9 +137,7 @@ def cosine_length_reward(  # noqa: PLR0913 - inherited
     >>> round(cosine_length_reward(messages=answer, is_correct=False, min_value_wrong=-1, max_length=4).score, 3)
     -0.81
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("cosine_length", "token_count")
+    reply = reply_of(messages, "cosine_length", "token_count")
     right = _is_right(correctness, is_correct)
     if right is None:
         return no_verdict("Neither is_correct nor correctness says whether the answer is right. Give one of them.")

@@ -10,7 +10,7 @@ from reward_kit.answers.final_answer import marked_answers, spoken_end, stated_a
 from reward_kit.mathematics.equivalence import value_of
 from reward_kit.mathematics.form import left_undone
 from reward_kit.models import EvaluateResult, Message
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, quoted, reply_of, wrong
 from reward_kit.rewards.math import answers_match, right_answer
 from reward_kit.typed_interface import reward_function
 
@@ -80,9 +80,7 @@ def list_comparison_math_reward(
     >>> list_comparison_math_reward(reply, ground_truth="1, 2, 3, 6", order_matters=True).score
     0.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("list_comparison")
+    reply = reply_of(messages, "list_comparison")
     gold_text = right_answer(ground_truth)
     gold = _items(gold_text) if gold_text is not None else None
     if not gold:

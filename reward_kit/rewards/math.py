@@ -19,7 +19,7 @@ from reward_kit.mathematics.form import left_undone, unit_of
 from reward_kit.mathematics.numeric import Tolerance
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.numbers_in_text import numbers_in
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, quoted, reply_of, wrong
 from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["answers_match", "compare_numbers", "extract_numbers", "final_answer", "math_reward", "right_answer"]
@@ -148,9 +148,7 @@ def math_reward(
     >>> math_reward(reply, ground_truth="73").reason
     "Expected '73', the answer is '\\\\frac{144}{2}'."
     """
-    reply = last_reply(messages, ends_at)
-    if reply is None:
-        return no_reply("answer_comparison")
+    reply = reply_of(messages, "answer_comparison", ends_at=ends_at)
     gold = right_answer(ground_truth)
     if gold is None:
         return no_verdict(

@@ -13,7 +13,7 @@ from reward_kit.answers.statements import is_denied
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.prose import ALONE_AFTER, ALONE_BEFORE
 from reward_kit.rewards._support.references import as_text
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
+from reward_kit.rewards._support.verdicts import check, no_verdict_if_unreadable, quoted, reply_of
 from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["multiple_answers_reward", "multiple_choice_reward"]
@@ -78,14 +78,10 @@ def multiple_choice_reward(
     >>> multiple_choice_reward(reply, ground_truth=1, choices=["the sun", "the moon", "Mars"]).score
     0.0
     """
-    reply = last_reply(messages, ends_at)
-    if reply is None:
-        return no_reply()
-    try:
+    reply = reply_of(messages, ends_at=ends_at)
+    with no_verdict_if_unreadable():
         options = _options(choices, messages)
         right = _right(ground_truth, options, indexed=isinstance(choices, list | tuple))
-    except ValueError as error:
-        return no_verdict(str(error))
     labels = _chosen(reply.text, options)
     chosen = _meant(labels, options)
     found = {"found_choice": check(len(chosen) == 1, f"it chooses {', '.join(labels) or 'nothing'}")}
@@ -125,17 +121,13 @@ def multiple_answers_reward(
     >>> result.score, result.metrics["recall"].score
     (0.5, 0.5)
     """
-    reply = last_reply(messages, ends_at)
-    if reply is None:
-        return no_reply()
-    try:
+    reply = reply_of(messages, ends_at=ends_at)
+    with no_verdict_if_unreadable():
         options = _options(choices, messages)
         truths = ground_truth if isinstance(ground_truth, list | tuple) else [ground_truth]
         right = {_right(truth, options, indexed=isinstance(choices, list | tuple)) for truth in truths}
         if not right:
             raise ValueError("The ground truth is empty. Give the labels of the right options.")
-    except ValueError as error:
-        return no_verdict(str(error))
     chosen = _meant(_chosen(reply.text, options), options)
     precision = len(chosen & right) / len(chosen) if chosen else 0.0
     recall = len(chosen & right) / len(right)

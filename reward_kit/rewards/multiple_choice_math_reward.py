@@ -11,7 +11,7 @@ from reward_kit.answers.final_answer import last_match, reconsidered_at, spoken_
 from reward_kit.answers.statements import is_denied
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.prose import ALONE_AFTER, ALONE_BEFORE
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, reply_of, wrong
 from reward_kit.rewards.math import right_answer
 from reward_kit.typed_interface import reward_function
 
@@ -73,9 +73,7 @@ def multiple_choice_math_reward(messages: list[Message], ground_truth: Any = Non
     >>> multiple_choice_math_reward([{"role": "assistant", "content": "A or B"}], ground_truth="B").score
     0.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("mcq_comparison")
+    reply = reply_of(messages, "mcq_comparison")
     right = extract_mcq_option(right_answer(ground_truth) or "")
     given = _chosen(reply.text)
     found = {

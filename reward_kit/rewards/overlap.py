@@ -18,7 +18,7 @@ from reward_kit.errors import MissingExtraError
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import one_of
 from reward_kit.rewards._support.references import reference_texts
-from reward_kit.rewards._support.verdicts import last_reply, no_reply, no_verdict
+from reward_kit.rewards._support.verdicts import no_verdict_if_unreadable, reply_of
 from reward_kit.typed_interface import reward_function
 
 __all__ = ["bleu_reward", "rouge_reward"]
@@ -63,15 +63,11 @@ def rouge_reward(
     >>> round(rouge_reward(reply, ground_truth="The cat is on the mat.").score, 3)
     0.833
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     one_of("variant", variant, ("rouge1", "rouge2", "rouge3", "rouge4", "rougeL"))
     one_of("measure", measure, ("f1", "precision", "recall"))
-    try:
+    with no_verdict_if_unreadable():
         right = reference_texts(ground_truth)
-    except ValueError as error:
-        return no_verdict(str(error))
     words = _stemmed_words if stem else _rouge_words
     given = words(without_reasoning(reply.text)[:_LONGEST_TEXT])
     best = max((_rouge(given, words(one[:_LONGEST_TEXT]), variant) for one in right), key=lambda found: found.f1)
@@ -160,14 +156,10 @@ def bleu_reward(
     >>> round(bleu_reward(reply, ground_truth="The cat is sitting on the mat.").score, 3)
     0.424
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     one_of("tokenize", tokenize, ("13a", "intl", "zh", "char", "none"))
-    try:
+    with no_verdict_if_unreadable():
         right = reference_texts(ground_truth)
-    except ValueError as error:
-        return no_verdict(str(error))
     answer = without_reasoning(reply.text).strip()[:_LONGEST_TEXT]
     found = _bleu(tokenize, lowercase).sentence_score(answer, [one[:_LONGEST_TEXT] for one in right])
     score = min(1.0, found.score / 100)

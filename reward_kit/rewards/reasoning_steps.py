@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import compiled, listed, whole
 from reward_kit.rewards._support.prose import outside_code, plain_words
-from reward_kit.rewards._support.verdicts import last_reply, no_reply
+from reward_kit.rewards._support.verdicts import reply_of
 from reward_kit.typed_interface import RewardContractError, reward_function
 
 __all__ = ["reasoning_steps_reward", "sequence_reward"]
@@ -58,9 +58,7 @@ def reasoning_steps_reward(
     >>> round(reasoning_steps_reward(messages=[{"role": "assistant", "content": "1.\\n2.\\n3. Four it is."}]).score, 2)
     0.33
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("reasoning_steps")
+    reply = reply_of(messages, "reasoning_steps")
     whole("min_steps", min_steps, at_least=1)
     if max_steps is not None:
         whole("max_steps", max_steps, at_least=min_steps)
@@ -109,9 +107,7 @@ def sequence_reward(
     >>> round(sequence_reward(messages=answer, sequence_terms=["Finally", "First", "Then"]).score, 2)
     0.67
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("sequence_reasoning")
+    reply = reply_of(messages, "sequence_reasoning")
     terms = _terms(sequence_terms)
     whole("min_matches", min_matches, at_least=1)
     chain = _longest_chain(outside_code(reply.text), terms, case_sensitive)

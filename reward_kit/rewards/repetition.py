@@ -9,7 +9,7 @@ from typing import Any
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import listed, number, whole
 from reward_kit.rewards._support.prose import plain_words
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, wrong
+from reward_kit.rewards._support.verdicts import check, reply_of, wrong
 from reward_kit.typed_interface import RewardContractError, reward_function
 
 __all__ = ["diversity_reward", "get_ngrams", "repetition_penalty_reward"]
@@ -62,9 +62,7 @@ def repetition_penalty_reward(
     >>> round(repetition_penalty_reward(messages=answer).score, 3)
     0.714
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("repetition")
+    reply = reply_of(messages, "repetition")
     whole("ngram_size", ngram_size, at_least=1)
     number("max_penalty", max_penalty)
     unique, total = _unique(_words(reply.text, language), ngram_size)
@@ -105,9 +103,7 @@ def diversity_reward(
     >>> round(diversity_reward(messages=[{"role": "assistant", "content": "ha ha ha ha ha"}]).score, 3)
     0.282
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("diversity")
+    reply = reply_of(messages, "diversity")
     shares = _shares(ngram_sizes, weights)
     if not reply.text.strip():
         return wrong("The answer is empty.", {"diversity": check(False, "The answer is empty.")})

@@ -13,7 +13,7 @@ from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Failure, Message, MetricResult
 from reward_kit.rewards._judging.asking import as_asker
 from reward_kit.rewards._support.parameters import one_of
-from reward_kit.rewards._support.verdicts import last_reply, no_reply, no_verdict
+from reward_kit.rewards._support.verdicts import no_verdict, reply_of
 from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["reward_model_reward"]
@@ -46,9 +46,7 @@ async def reward_model_reward(
     >>> asyncio.run(reward_model_reward(talk, judge=settings)).score
     -2.5
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     one_of("transform", transform, ("none", "sigmoid"))
     answer = reply.model_copy(update={"content": without_reasoning(reply.text).strip(), "reasoning_content": None})
     conversation = [*messages[:-1], answer]

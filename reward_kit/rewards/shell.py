@@ -21,7 +21,7 @@ from typing import Any
 from reward_kit.answers.command import extract_command
 from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, ExecResult, Message, MetricResult, StepOutput
-from reward_kit.rewards._support.verdicts import last_reply, no_reply
+from reward_kit.rewards._support.verdicts import reply_of
 from reward_kit.sandbox.contract import Sandbox, check_in, mark_in
 from reward_kit.sandbox.own import own_host
 from reward_kit.typed_interface import reward_function
@@ -65,9 +65,7 @@ async def shell_reward(
     1.0
     """
     setup = [setup_commands] if isinstance(setup_commands, str) else list(setup_commands or ())
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     command = extract_command(reply.text) if extract else reply.text.strip("\n")
     if command is None or not command.strip():
         return _no_command()

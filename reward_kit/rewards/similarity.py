@@ -12,7 +12,7 @@ from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Failure, Message, MetricResult
 from reward_kit.rewards._judging.asking import Asker, as_asker
 from reward_kit.rewards._support.references import reference_texts
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, no_verdict_if_unreadable, reply_of, wrong
 from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["embedding_similarity_reward"]
@@ -46,13 +46,9 @@ async def embedding_similarity_reward(
     >>> asyncio.run(embedding_similarity_reward(reply, judge=settings, ground_truth="a dog")).score
     0.6
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
-    try:
+    reply = reply_of(messages)
+    with no_verdict_if_unreadable():
         right = reference_texts(ground_truth)
-    except ValueError as error:
-        return no_verdict(str(error))
     answer = without_reasoning(reply.text).strip()
     if not answer:
         return wrong("There is no answer to compare.", {"similarity": check(False, "the answer is empty")})

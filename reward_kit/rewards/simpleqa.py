@@ -9,7 +9,7 @@ from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._judging.asking import as_asker, classify_answer
 from reward_kit.rewards._judging.prompts import answer_of, question_of
 from reward_kit.rewards._support.references import as_text
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
+from reward_kit.rewards._support.verdicts import check, no_verdict, quoted, reply_of
 from reward_kit.typed_interface import Operator, reward_function
 
 __all__ = ["simpleqa_reward"]
@@ -52,9 +52,7 @@ async def simpleqa_reward(
     >>> asyncio.run(simpleqa_reward(talk, judge={**model, "cache": {"enabled": False}}, ground_truth="Lima")).score
     1.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     reference = as_text(ground_truth)
     if not reference:
         return no_verdict(

@@ -27,7 +27,7 @@ from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.errors import SandboxError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._support.parameters import number
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted, wrong
+from reward_kit.rewards._support.verdicts import check, no_verdict, no_verdict_if_unreadable, quoted, reply_of, wrong
 from reward_kit.sandbox.contract import Sandbox
 from reward_kit.typed_interface import BelowFolder, Operator, reward_function
 
@@ -115,16 +115,12 @@ async def sql_reward(
     >>> evaluate([{**row, "ground_truth": "SELECT DISTINCT x FROM t"}], sql_reward, params=params).mean_score
     0.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     number("tolerance", tolerance, above=-1e-300)
     number("seconds", seconds, above=0.0)
-    try:
+    with no_verdict_if_unreadable():
         right_query = _right_query(ground_truth)
         engine, content = _database(database)
-    except ValueError as error:
-        return no_verdict(str(error))
     query = _query(reply.text)
     if query is None:
         reason = "The answer holds no query."

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import listed, number
 from reward_kit.rewards._support.prose import outside_code
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply
+from reward_kit.rewards._support.verdicts import check, reply_of
 from reward_kit.typed_interface import RewardContractError, reward_function
 
 __all__ = ["tag_count_reward"]
@@ -45,9 +45,7 @@ def tag_count_reward(
     >>> tag_count_reward(messages=answer, required_tags=["think", "source"], score_per_tag=0.5).score
     0.5
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply("overall")
+    reply = reply_of(messages, "overall")
     tags = _checked(required_tags)
     number("score_per_tag", score_per_tag, above=0.0, at_most=1.0)
     uses = _uses(outside_code(reply.text), tags)

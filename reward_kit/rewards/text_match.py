@@ -23,7 +23,7 @@ from reward_kit.errors import MissingExtraError
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import one_of
 from reward_kit.rewards._support.references import reference_texts
-from reward_kit.rewards._support.verdicts import check, last_reply, no_reply, no_verdict, quoted
+from reward_kit.rewards._support.verdicts import check, no_verdict, no_verdict_if_unreadable, quoted, reply_of
 from reward_kit.typed_interface import RewardContractError, reward_function
 
 __all__ = ["contains_reward", "exact_match_reward", "regex_reward", "squad_words", "token_f1_reward"]
@@ -67,13 +67,9 @@ def exact_match_reward(
     >>> exact_match_reward(reply, ground_truth=["paris", "Paname"], ignore_case=True).score
     1.0
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
-    try:
+    reply = reply_of(messages)
+    with no_verdict_if_unreadable():
         right = reference_texts(ground_truth)
-    except ValueError as error:
-        return no_verdict(str(error))
     given = _answer(reply.text, extract)
     plain = functools.partial(_plain, ignore_case=ignore_case, ignore_punctuation=ignore_punctuation)
     matched = bool(given.strip()) and plain(given) in set(map(plain, right))
@@ -131,14 +127,10 @@ def contains_reward(
     >>> contains_reward(reply, ground_truth=["Paris", "Lyon"]).metrics["contains"].score
     0.5
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     one_of("require", require, ("all", "any"))
-    try:
+    with no_verdict_if_unreadable():
         wanted = reference_texts(ground_truth)
-    except ValueError as error:
-        return no_verdict(str(error))
     text = _plain(without_reasoning(reply.text), ignore_case=ignore_case)
     found = [one for one in wanted if _stands_in(_plain(one, ignore_case=ignore_case), text, whole_words)]
     matched = len(found) == len(wanted) if require == "all" else bool(found)
@@ -204,9 +196,7 @@ def regex_reward(
     >>> regex_reward(reply, pattern=r"\+\d+( \d+)+").score, regex_reward(reply, pattern=r"\+\d+", match="full").score
     (1.0, 0.0)
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
+    reply = reply_of(messages)
     one_of("match", match, ("search", "full"))
     try:
         compiled = _pattern(ground_truth if pattern is None else pattern, ignore_case)
@@ -276,13 +266,9 @@ def token_f1_reward(
     >>> round(token_f1_reward(reply, ground_truth=["Denver Broncos", "Broncos"]).score, 3)
     0.8
     """
-    reply = last_reply(messages)
-    if reply is None:
-        return no_reply()
-    try:
+    reply = reply_of(messages)
+    with no_verdict_if_unreadable():
         right = _squad_answers(ground_truth)
-    except ValueError as error:
-        return no_verdict(str(error))
     given = squad_words(_answer(reply.text, extract))
     best = max((_overlap(given, squad_words(one)) for one in right), key=lambda overlap: (overlap.f1, overlap.same))
     reason = f"F1 {best.f1:.3f} with the nearest of {len(right)} right texts."

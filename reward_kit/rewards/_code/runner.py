@@ -32,6 +32,7 @@ from reward_kit.sandbox.contract import OpenSandbox
 from reward_kit.sandbox.isolated_python import IsolatedPython
 from reward_kit.sandbox.own import own_host, wait_on
 from reward_kit.sandbox.python.by_commands import CommandSandbox, OpenCommandSandbox, PythonByCommands
+from reward_kit.typed_interface import EarlyVerdict
 from reward_kit.utils.module_loader import load_function
 from reward_kit.utils.per_process import PerProcess
 
@@ -291,17 +292,17 @@ def test_answer(
     *,
     language: str = "python",
     prompt: str | None = None,
-) -> Tested | EvaluateResult:
-    """What the tests say of the code in an answer; a result where there is no code, or no verdict."""
+) -> Tested:
+    """What the tests say of the code in an answer. Where there is no code, or no verdict, the reward ends with that."""
     code, tests = solution_in(answer, tests, language, prompt)
     if code is None:
         reason = f"There is no {language} code in the answer."
-        return wrong(reason, {"error": check(False, reason)})
+        raise EarlyVerdict(wrong(reason, {"error": check(False, reason)}))
     shown = {"extracted_code": extracted(code)}
     try:
         results = judge_code(code, tests, options, where, language=language)
     except NOT_JUDGED as error:
-        return not_judged(error, shown)
+        raise EarlyVerdict(not_judged(error, shown)) from error
     rate = pass_rate(results, _number_of(tests) if options.stop_early else len(results))
     return Tested(results, rate, shown, _reason(results, rate))
 

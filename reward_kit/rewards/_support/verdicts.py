@@ -9,16 +9,32 @@ about, however long that is.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from reward_kit.answers.reasoning import without_reasoning
 from reward_kit.models import EvaluateResult, Message, MetricResult
+from reward_kit.typed_interface import EarlyVerdict
 
-__all__ = ["check", "last_reply", "no_reply", "no_verdict", "quoted", "shortened", "wrong"]
+__all__ = [
+    "check",
+    "last_reply",
+    "no_reply",
+    "no_verdict",
+    "no_verdict_if_unreadable",
+    "quoted",
+    "reply_of",
+    "shortened",
+    "wrong",
+]
 
 
 Metrics = Mapping[str, MetricResult]
+
+_NOBODY: Final = (
+    "The last message is not the assistant's, so there is no answer to judge. Append the answer to the messages."
+)
 
 
 def last_reply(messages: Sequence[Message], ends_at: str | None = None) -> Message | None:
@@ -54,10 +70,24 @@ def no_reply(*metrics: str) -> EvaluateResult:
 
     An assistant's message without a text is an answer, and a wrong one; here nobody has answered.
     """
-    reason = (
-        "The last message is not the assistant's, so there is no answer to judge. Append the answer to the messages."
-    )
-    return no_verdict(reason, {name: check(False, reason) for name in metrics})
+    return no_verdict(_NOBODY, {name: check(False, _NOBODY) for name in metrics})
+
+
+def reply_of(messages: Sequence[Message], *metrics: str, ends_at: str | None = None) -> Message:
+    """The assistant's last message, as `last_reply` has it. Without one, the reward ends with `no_reply`."""
+    reply = last_reply(messages, ends_at)
+    if reply is None:
+        raise EarlyVerdict(no_reply(*metrics))
+    return reply
+
+
+@contextmanager
+def no_verdict_if_unreadable(before: str = "") -> Iterator[None]:
+    """What raises a `ValueError` in the block cannot be read, and the reward ends: no verdict, which says why."""
+    try:
+        yield
+    except ValueError as error:
+        raise EarlyVerdict(no_verdict(f"{before}{error}")) from error
 
 
 # ── quoting in reasons ───────────────────────────────────────────────────────────────────────────────────────────────
