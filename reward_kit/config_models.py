@@ -487,16 +487,16 @@ class BatchConfig(_Part):
     """The Fireworks account. Default: `FIREWORKS_ACCOUNT_ID`, else the one in `~/.fireworks/auth.ini`."""
 
 
-WritingApi = Literal["chat", "responses", "messages"]
-"""How a model that writes is asked: by OpenAI's chat completions or its Responses, or by Anthropic's Messages."""
+WritingApi = Literal["chat", "responses", "messages", "gemini"]
+"""How a model that writes is asked: OpenAI's chat completions or Responses, Anthropic's Messages, Google's own API."""
 
 
 class GenerationConfig(ModelConfig):
     """Which model answers, how many times, and how it is called."""
 
     api: WritingApi | None = None
-    """By which API the model is asked: OpenAI's chat completions (`chat`), OpenAI's Responses (`responses`) or
-    Anthropic's Messages (`messages`). Default: what the provider has for the model; `chat` where `api_base` is set."""
+    """By which API the model is asked: OpenAI's chat completions (`chat`) or Responses (`responses`), Anthropic's
+    Messages (`messages`), Google's own (`gemini`). Default: what the provider has; `chat` where `api_base` is set."""
 
     models: list[str | dict[str, Any]] | None = None
     """Several models, instead of `model_name`. Each has its own run in a directory of its own, and they are compared at
@@ -522,7 +522,7 @@ class GenerationConfig(ModelConfig):
         return self
 
 
-JudgeApi = Literal["chat", "responses", "messages", "embeddings", "pooling", "classify", "score"]
+JudgeApi = Literal["chat", "responses", "messages", "gemini", "embeddings", "pooling", "classify", "score"]
 """How a model that judges is asked."""
 
 
@@ -530,8 +530,8 @@ class JudgeConfig(ModelConfig):
     """The model that is asked for verdicts by rewards with a parameter `judge`."""
 
     api: JudgeApi = "chat"
-    """`chat`, `responses` or `messages` for models that write; `embeddings`; `pooling`, `classify` or `score` for
-    reward models behind vLLM. With `chat`, a provider's model is asked by the API that it has for it."""
+    """`chat`, `responses`, `messages` or `gemini` for models that write (`chat`: a provider's model is asked by the API
+    that it has for it); `embeddings`; `pooling`, `classify` or `score` for reward models behind vLLM."""
     temperature: float | None = Field(default=0.0, ge=0)
     """The sampling temperature. None: the endpoint's default."""
 

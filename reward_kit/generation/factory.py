@@ -72,7 +72,7 @@ def _check_tokens(config: ModelConfig) -> None:
 def make_judge_client(config: JudgeConfig) -> ModelClient:
     """The client of a model that judges: any model that writes, or one that is asked for numbers."""
     api = config.api
-    if api == "chat" or api == "responses" or api == "messages":  # noqa: PLR1714 - mypy sees what is left
+    if api == "chat" or api == "responses" or api == "messages" or api == "gemini":  # noqa: PLR1714 - mypy sees what is left
         return make_client(config)
     if config.model_name == "mock" and config.api_base is None:
         return make_client(config)
@@ -150,6 +150,10 @@ def _remote(config: ModelConfig, *, needs_key: bool) -> ModelClient:
         from reward_kit.generation.http.responses import ResponsesClient
 
         return ResponsesClient(name, api_base=base, api_key=key, api_params=params)
+    if api == "gemini":
+        from reward_kit.generation.http.gemini import GeminiClient
+
+        return GeminiClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode)
     if needs_key and is_fireworks(name, config.api_base):
         return FireworksModelClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode)
     return OpenAICompatibleClient(name, api_base=base, api_key=key, api_params=params, n_mode=n_mode, rules=rules)

@@ -4,9 +4,9 @@
     generation.model_name=PREFIX/NAME, no api_base ─▶ PRESETS[PREFIX] ─▶ name, address, key variable, rules
                           NAME alone ─▶ openai        accounts/… ─▶ fireworks
 
-Most of them speak OpenAI's chat completions at the address given here, and Anthropic its own Messages; what they take
-differently is their `RequestRules`. A prefix means nothing where `api_base` is set: a gateway may well have a model
-called `openai/gpt-6-luna`.
+Most of them speak OpenAI's chat completions at the address given here, Anthropic its own Messages and Gemini Google's
+API; what they take differently is their `RequestRules`. A prefix means nothing where `api_base` is set: a gateway may
+well have a model called `openai/gpt-6-luna`.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class Preset(NamedTuple):
     """What it calls the model whose name stands behind the prefix."""
     api: WritingApi = "chat"
     """What its models are asked by."""
+    chat: str | None = None
+    """Where chat completions are asked for, if that is elsewhere and the user wants them."""
     only_responses: re.Pattern[str] | None = None
     """Its models that OpenAI's Responses have, and chat completions have not."""
     prices: str | None = None
@@ -153,7 +155,10 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({
         api="messages",
         prices="Anthropic",
     ),
-    "gemini": Preset("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", prices="Google"),
+    "gemini": Preset(
+        "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY", api="gemini", prices="Google",
+        chat="https://generativelanguage.googleapis.com/v1beta/openai",
+    ),
     "azure": Preset(_azure, "AZURE_OPENAI_API_KEY", prices="OpenAI", only_responses=_OPENAI_RESPONSES),
     "bedrock": Preset(_bedrock, "AWS_BEARER_TOKEN_BEDROCK", _ONE_ANSWER_EACH, prices="Bedrock"),
     "vertex": Preset(_vertex, "VERTEX_ACCESS_TOKEN", model=_vertex_name, prices="Google"),
@@ -215,7 +220,9 @@ def by_prefix(config: AnyModel) -> AnyModel:
         _check_spelling(config)
         return config
     preset = PRESETS[prefix]
-    changes: dict[str, object] = {"model_name": preset.model(name), "api_base": _address(prefix, preset)}
+    by_chat = preset.chat is not None and api_of(config) == "chat"
+    address = _address(prefix, preset._replace(address=preset.chat) if by_chat else preset)
+    changes: dict[str, object] = {"model_name": preset.model(name), "api_base": address}
     if config.api_key is None and config.api_key_env is None and _key_must_be_named(prefix, preset):
         changes["api_key_env"] = preset.key
     if config.n_mode == "auto" and not preset.rules.takes_n:
@@ -232,7 +239,7 @@ def asked_name(config: ModelConfig) -> str:
 def api_of(config: ModelConfig) -> WritingApi:
     """By which API a model that writes is asked: what the user says, else what its provider has for it."""
     chosen: WritingApi | None = getattr(config, "api", None)
-    if chosen in {"responses", "messages"} or (chosen is not None and isinstance(config, GenerationConfig)):
+    if chosen in {"responses", "messages", "gemini"} or (chosen is not None and isinstance(config, GenerationConfig)):
         return chosen or "chat"
     preset = preset_of(config)
     if preset is None:

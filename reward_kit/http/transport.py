@@ -27,7 +27,7 @@ _MOST_TOLD = 4 << 20
 _CALLS_BEFORE_FIRST_ANSWER = 20
 _CALLS_AFTER_AN_ANSWER = 200
 CHAT_ROUTE = "/chat/completions"
-KeyHeader = Literal["Authorization", "x-api-key"]
+KeyHeader = Literal["Authorization", "x-api-key", "x-goog-api-key"]
 """The header that an endpoint wants the key in: as a bearer's, or as it is."""
 _NO_ADDRESS = "api_base {!r} is not an address. Give one such as 'http://localhost:8000/v1'."
 

@@ -20,6 +20,7 @@ from reward_kit.config_models import CacheConfig, GenerationConfig, Sampling
 from reward_kit.generation.cache.responses import cached
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
+from reward_kit.generation.http.gemini import _NO_SIGNATURE
 from reward_kit.generation.presets import ADDRESS_VARIABLES, PRESETS
 from reward_kit.models import Message, Rollout, Sample
 from reward_kit.storage.turn_journal import TurnJournal
@@ -27,6 +28,7 @@ from tests.agent.environments.test_two_sided import library, task
 from tests.agent.worlds import Model, call, calls, essence, says, settings
 from tests.generation.anthropic_endpoint import error
 from tests.generation.anthropic_endpoint import message as blocks
+from tests.generation.gemini_endpoint import candidate, google, reply
 from tests.generation.loopback import Loopback, Reaction, Says, complains, loopback
 
 TURNS = 3
@@ -71,7 +73,6 @@ PLAIN = _thinks(refusal=lambda _: None, annotations=lambda _: [])
 SAYS: Mapping[str, Callable[[int, Said | None], Said]] = {
     "openai": PLAIN,
     "azure": _thinks(annotations=lambda number: [{"type": "url_citation", "url_citation": {"url": f"u{number}"}}]),
-    "gemini": _gemini,
     "vertex": _gemini,
     "deepseek": _thinks(reasoning_content=lambda number: f"hm {number}" if number else ""),
     "openrouter": _thinks(reasoning=_text, reasoning_details=_details),
@@ -135,6 +136,21 @@ def _blocks(number: int) -> list[Said]:
     return [words, thought, use | {"caller": {"type": "direct"}}, {"type": "redacted_thinking", "data": "x"}]
 
 
+def generate_content(body: Said, _: int) -> Reaction:
+    """The same of Gemini: parts with signatures, and thoughts among them."""
+    own = [turn["parts"] for turn in body["contents"] if turn["role"] == "model"]
+    for number, turn in enumerate(own):
+        if turn != _parts(number):
+            return google(400, f"Function call is missing a thought_signature in functionCall parts: {turn}")
+    return reply(candidate(*_parts(len(own))))
+
+
+def _parts(number: int) -> list[Said]:
+    thought = {"text": f"hm {number}", "thought": True}
+    call = {"functionCall": {"name": "deposit", "args": {"amount": 1}}, "thoughtSignature": f"sig+/{number}=="}
+    return [thought, {"text": "So.", "thoughtSignature": f"t{number}"}, *([call] if number < TURNS - 1 else [])]
+
+
 class Account(World):
     """An account, with somebody who keeps asking."""
 
@@ -152,6 +168,7 @@ SAMPLE = Sample(id="s", messages=[Message(role="user", content="Save.")])
 REACTS: Mapping[str, Callable[[Said, int], Reaction]] = {
     **{prefix: Strict(said) for prefix, said in SAYS.items()},
     "anthropic": anthropic,
+    "gemini": generate_content,
 }
 
 
@@ -215,12 +232,16 @@ async def test_nobody_else_gets_it(prefix: str, monkeypatch: pytest.MonkeyPatch)
         await client.close()
         shown = [*SAMPLE.messages, *whole.turns, Message(role="user", content="And now?")]
         for other, model in (("openai", "m"), ("anthropic", "m"), (prefix, "another"), (prefix, "m")):
-            async with loopback(lambda *_: Says(200, {"choices": [{"message": ordinary.turn(TURNS)}]})) as elsewhere:
+            said = {"choices": [{"message": ordinary.turn(TURNS)}], **reply(candidate({"text": "Done."})).body}
+            async with loopback(lambda *_, said=said: Says(200, said)) as elsewhere:
                 monkeypatch.setenv(f"REWARD_KIT_{other.upper()}_API_BASE", elsewhere.api_base)
                 asked = make_client(GenerationConfig(model_name=f"{other}/{model}"))
                 await asked.generate(shown, draws=[0], sampling=Sampling(max_tokens=9))
                 await asked.close()
-            for turn in elsewhere.requests[0]["messages"]:
+            for part in (part for turn in elsewhere.requests[0].get("contents", ()) for part in turn["parts"]):
+                assert part.keys() <= {"text", "functionCall", "functionResponse", "thoughtSignature"}
+                assert part.get("thoughtSignature", _NO_SIGNATURE) == _NO_SIGNATURE
+            for turn in elsewhere.requests[0].get("messages", ()):
                 assert turn.keys() <= {"role", "content", "tool_calls", "tool_call_id", "name"}
                 for made in turn.get("tool_calls", ()):
                     assert made.keys() == {"id", "type", "function"}
@@ -257,7 +278,7 @@ async def test_what_an_endpoint_refuses_of_its_own_words_is_left_out_and_recorde
     assert dropped.keys() == {"reasoning", "index"} and len(server.requests) == TURNS + 2
 
 
-@pytest.mark.parametrize("prefix", ["gemini", "deepseek", "openrouter", "vllm"])
+@pytest.mark.parametrize("prefix", ["vertex", "deepseek", "openrouter", "vllm"])
 async def test_a_model_that_plays_the_user_gets_its_own_back_too(
     prefix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

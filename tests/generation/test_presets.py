@@ -24,6 +24,7 @@ from reward_kit.generation.prices import price_for, price_of, price_table
 from reward_kit.http.transport import Transport
 from reward_kit.models import Completion, Message
 from tests.doc_pages import ROOT
+from tests.generation.gemini_endpoint import as_chat
 from tests.generation.loopback import Loopback, Says, answer, complains, loopback
 
 KEYS = {preset.key: f"key-of-{prefix}" for prefix, preset in PRESETS.items() if preset.key is not None}
@@ -31,7 +32,7 @@ KEYS = {preset.key: f"key-of-{prefix}" for prefix, preset in PRESETS.items() if 
 ADDRESSES = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1",
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta",
     "azure": "https://mine.openai.azure.com/openai/v1",
     "bedrock": "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1",
     "vertex": "https://aiplatform.googleapis.com/v1/projects/my-project/locations/global/endpoints/openapi",
@@ -75,8 +76,13 @@ def sent_key(client: EndpointClient) -> str | None:
     transport = client._transport
     assert isinstance(transport, Transport)
     headers = transport._headers
-    assert len({"Authorization", "x-api-key"} & headers.keys()) < 2
-    return headers.get("x-api-key") or headers.get("Authorization", "").removeprefix("Bearer ") or None
+    assert len({"Authorization", "x-api-key", "x-goog-api-key"} & headers.keys()) < 2
+    return (
+        headers.get("x-api-key")
+        or headers.get("x-goog-api-key")
+        or headers.get("Authorization", "").removeprefix("Bearer ")
+        or None
+    )
 
 
 # ── where a prefix leads, and which key goes there ───────────────────────────────────────────────────────────────────
@@ -285,7 +291,7 @@ def served(body: dict[str, Any], number: int) -> Says:
 @pytest.mark.parametrize("prefix", PRESETS)
 async def test_a_presets_request_is_what_its_provider_expects(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     preset = PRESETS[prefix]
-    async with loopback(served) as server:
+    async with loopback(as_chat(served)) as server:
         path = elsewhere(monkeypatch, prefix, server)
         client = made(f"{prefix}/m")
         try:
@@ -295,9 +301,9 @@ async def test_a_presets_request_is_what_its_provider_expects(prefix: str, monke
     rules = preset.rules
     assert len(server.requests) == (1 if rules.takes_n else 2)
     for head in server.heads:
-        route = "messages" if preset.api == "messages" else "chat/completions"
+        route = {"messages": "messages", "gemini": "models/m:generateContent"}.get(preset.api, "chat/completions")
         assert head.startswith(f"POST {path}/{route} HTTP/1.1\r\n")
-        sent = re.findall(r"(?im)^(?:authorization: Bearer|x-api-key:) (.*)\r$", head)
+        sent = re.findall(r"(?im)^(?:authorization: Bearer|x-api-key:|x-goog-api-key:) (.*)\r$", head)
         assert sent == ([] if preset.key is None else [KEYS[preset.key]])
         assert not [key for name, key in KEYS.items() if name != preset.key and key in head]
     for body in server.requests:
@@ -349,7 +355,7 @@ async def test_what_a_provider_refuses_is_left_out_and_recorded(prefix: str, mon
 
     wanted = {"max_tokens"} if PRESETS[prefix].api == "messages" else set()  # Anthropic does not go without
 
-    async with loopback(picky) as server:
+    async with loopback(as_chat(picky)) as server:
         elsewhere(monkeypatch, prefix, server)
         client = made(f"{prefix}/m")
         try:
@@ -488,7 +494,7 @@ BY_NAME = {"type": "function", "function": {"name": "add"}}
 @pytest.mark.parametrize(
     ("model", "given", "sent"),
     [
-        ("gpt-4o", "required", "required"), ("vllm/m", BY_NAME, BY_NAME), ("gemini/m", "none", "none"),
+        ("gpt-4o", "required", "required"), ("vllm/m", BY_NAME, BY_NAME), ("vertex/m", "none", "none"),
         ("anthropic/m", "required", {"type": "any"}), ("anthropic/m", "auto", {"type": "auto"}),
         ("anthropic/m", "none", {"type": "none"}), ("anthropic/m", BY_NAME, {"type": "tool", "name": "add"}),
         ("anthropic/m", {"type": "any", "disable_parallel_tool_use": True},

@@ -32,7 +32,8 @@ LITELLM = {
 NATIVE = {
     "candidate_count": "n", "max_output_tokens": "max_tokens", "maxTokens": "max_tokens", "num_predict": "max_tokens",
     "topP": "top_p", "stopSequences": "stop", "stop_sequences": "stop", "responseLogprobs": "logprobs",
-    "system_instruction": "system",
+    "system_instruction": "system", "systemInstruction": "system", "candidateCount": "n",
+    "maxOutputTokens": "max_tokens", "presencePenalty": "presence_penalty",
 }  # fmt: skip
 """Parameters of providers' own APIs, by the names of chat completions."""
 GROUPS = ("generationConfig", "inferenceConfig", "options")
@@ -48,7 +49,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "max_completion_tokens": "OpenAI's name for it, which all of its models take",
     },
     "anthropic": {"top_k": NOT_LITELLMS},
-    "gemini": {"path": ITS_OWN_API, "key": ITS_OWN_API, "top_logprobs": NOT_LITELLMS},
+    "gemini": {"top_logprobs": NOT_LITELLMS},
     "azure": {
         "path": "litellm uses the older routes by deployment and dated version; we the route v1, which has neither",
         "key": "both headers are taken; on the route v1 a key may be a bearer's",
@@ -114,7 +115,10 @@ def seen(server: Loopback) -> dict[str, Any]:
     keys = re.findall(r"(?im)^(authorization|x-api-key|api-key|x-goog-api-key): (.*)\r$", head)
     found["key"] = [(name.lower(), value) for name, value in keys] or None
     for group in GROUPS:
-        body |= body.pop(group, {})
+        held = body.pop(group, {})
+        if "responseLogprobs" in held:
+            held["top_logprobs"] = held.pop("logprobs", None)  # how many, where the other says whether
+        body |= held
     for name, value in body.items():
         found[NATIVE.get(name, name)] = value
     if "contents" in found or any("images" in turn for turn in found.get("messages", ())):
@@ -141,7 +145,7 @@ async def our_request(prefix: str, monkeypatch: pytest.MonkeyPatch) -> dict[str,
 
 
 async def litellms_request(prefix: str) -> dict[str, Any]:
-    own_api = prefix in {"anthropic", "gemini", "azure", "bedrock", "ollama"}
+    own_api = prefix in {"anthropic", "azure", "bedrock", "ollama"}
     path = "" if own_api else urlsplit(ours(prefix).api_base).path
     question = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Is it?"}]
     version = {"api_version": "2024-10-21"} if prefix == "azure" else {}

@@ -61,7 +61,7 @@ _TOLD_SECONDS = 5.0
 _TELLING = frozenset({"root", "parent", "meta", "revision", "sha256"})
 """What servers call it: vLLM `root`, llama.cpp `meta`. `created` is when the server was started."""
 _AS_MANY_AS_ASKED = 1 << 30
-_ROOM = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_ROOM = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 _UNKNOWN_ANSWER_TOKENS = 512
 _CHARACTERS_PER_TOKEN = 4
 
@@ -471,5 +471,6 @@ def _tells(name: str) -> bool:
 
 
 def _estimate(data: bytes, body: dict[str, Any], draws: int) -> float:
-    room = next((body[name] for name in _ROOM if body.get(name)), _UNKNOWN_ANSWER_TOKENS)
+    settings = body.get("generationConfig") or body
+    room = next((settings[name] for name in _ROOM if settings.get(name)), _UNKNOWN_ANSWER_TOKENS)
     return len(data) / _CHARACTERS_PER_TOKEN + room * draws

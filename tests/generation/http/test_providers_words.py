@@ -17,6 +17,7 @@ from reward_kit.generation.client import LimitedEndpoint
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.presets import ADDRESS_VARIABLES, PRESETS
 from reward_kit.models import Completion, Failure, Message
+from tests.generation.gemini_endpoint import as_chat
 from tests.generation.loopback import Loopback, Says, answer, loopback
 
 
@@ -133,7 +134,7 @@ async def test_a_refusal_is_mended_recorded_said_once_and_remembered(
         return Says(refusal.status, refusal.body) if name in body else served(body)
 
     with caplog.at_level(logging.WARNING, logger="reward_kit"):
-        async with loopback(react) as server:
+        async with loopback(as_chat(react)) as server:
             recorded = await ask(refusal.provider, server, monkeypatch, times=3)
     refused = [body for body in server.requests if name in body]
     assert 1 <= len(refused) <= 2, "only what was on its way at the same time is refused again"

@@ -257,7 +257,8 @@ async def test_a_plain_answer_is_kept_as_plain_text() -> None:
         ("gpt-5.1-codex-max", "responses"), ("codex-mini-latest", "responses"), ("azure/gpt-5-codex", "responses"),
         ("o4-mini-deep-research", "responses"), ("xai/grok-4.20-multi-agent", "responses"),
         ("gpt-4o", "chat"), ("openai/gpt-5.1", "chat"), ("openai/gpt-5-mini", "chat"), ("o3", "chat"),
-        ("openrouter/openai/gpt-5-pro", "chat"), ("gemini/gemini-2.5-pro", "chat"), ("anthropic/claude-x", "messages"),
+        ("openrouter/openai/gpt-5-pro", "chat"), ("gemini/gemini-2.5-pro", "gemini"),
+        ("anthropic/claude-x", "messages"),
     ],
 )  # fmt: skip
 def test_models_that_only_it_has_are_asked_by_it(name: str, api: str) -> None:
