@@ -252,7 +252,6 @@ _JUDGE = {
 }
 _HELP_FOR_MODELS = {
     "generation.model_name": _MODEL_NAME,
-    "generation.api_base": "An OpenAI-compatible endpoint. Default: that of the provider in the model's name.",
     "generation.mock.function_path": "For the model `mock`: the path of a function (messages, draw).",
     "judge.model_name": "The model that is asked for verdicts, where one is asked.",
     "judge.api_base": "The endpoint of that model.",
@@ -261,9 +260,6 @@ _HELP_FOR_MODELS = {
 _SANDBOX = {"--sandbox": "sandbox.backend", "--sandbox-image": "sandbox.image", "--sos-url": "sandbox.sos_url"}
 _HELP_FOR_RUNS = {
     **_HELP_FOR_MODELS,
-    "generation.transport": "online: ask now. batch: send files of requests, which are answered within a day at half "
-    "the price.",
-    "generation.cache.cache_dir": "Where answers that were paid for are kept.",
     "sandbox.image": "A container image, or the directory of a root filesystem (namespaces). Default: the backend's; "
     "for an SoS server that is not ours, deathbyknowledge/shellm-sandbox:latest.",
     "sandbox.sos_url": "The address of an SoS server. Without --sandbox, it implies --sandbox sos.",
@@ -322,7 +318,6 @@ AT_BEST_OF_N = Door(
         "dataset.max_samples": "Use at most this many queries of each split, the first ones.",
         "dataset.response_column": "A column with answers. They are verified, and no model is asked.",
         "reward.by_split": "Who verifies a split: math, code, tool_calling, or the path of a reward.",
-        "generation.n": "Candidates per query. If you raise it later, you pay only for the new ones.",
         "table": "The Parquet file.",
         "notes": "A note on what you test. It is kept in the metadata of the Parquet file.",
     },
@@ -425,7 +420,6 @@ AT_REGENERATE = Door(
         "my_rewards.py:correct. Default: the reward of the stored run, with its settings.",
         "reward.params": "A parameter of the reward; the value is read as YAML.",
         "generation.n": "New answers per prompt.",
-        "max_cost": "Stop, resumably, before the new answers cost more.",
         "output.output_dir": "Where both sides are kept, as the runs `old` and `new`. The same directory again goes on "
         "there.",
         "dataset.on_bad_row": "error: stop at a row of STORED that holds no answer. skip: leave it out.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.door_options import COMMAND_LINE, door_options, given_settings, split_words
+from reward_kit.cli_commands.door_options import COMMAND_LINE, door_options, given_settings, run_options, split_words
 from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
@@ -45,12 +45,7 @@ _LISTS = ("individual_results", "detailed_results", "successful_results", "faile
 @click.option("--parallel", is_flag=True, help="Evaluate several tasks at a time.")
 @click.option("--filter", "names", multiple=True, metavar="NAME...", help="Only the tasks of these names.")
 @door_options(AT_AGENT_EVAL)
-@click.option("--rescore", is_flag=True, help="Judge the existing episodes again, without asking a model.")
-@click.option("--retry-failed", is_flag=True, help="Play failed episodes again.")
-@click.option("--keep-going", is_flag=True, help="Go on where the first 20 episodes all fail to be judged in one way.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no figures; errors only.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON on standard output.")
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
+@run_options("rescore", "retry_failed", "keep_going", "quiet", "as_json", "verbose", items="episodes")
 @click.pass_context
 def agent_eval(
     context: click.Context, /, task_def: Path, parallel: bool, names: tuple[str, ...], quiet: bool, as_json: bool,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.door_options import door_options, given_settings
+from reward_kit.cli_commands.door_options import door_options, given_settings, run_options
 from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
@@ -33,31 +33,10 @@ __all__ = ["best_of_n"]
 @click.command("best-of-n")
 @click.option("-c", "--config", type=NamedPath(path_type=Path), help="The experiment's YAML file.")
 @door_options(AT_BEST_OF_N)
-@click.option("--resume-from-mirror", is_flag=True, help="Go on with the experiment that --mirror holds.")
-@click.option(
-    "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
-    help="both: generate and verify. inference: only generate. execution: only verify what was generated; needs no "
-        "dataset and no key.",
+@run_options(
+    "phase", "overwrite", "rescore", "retry_failed", "keep_going", "detach", "resume_from_mirror", "dry_run", "quiet",
+    "as_json", "verbose", rows="queries", judge="verify", judged="verified",
 )  # fmt: skip
-@click.option(
-    "--detach",
-    is_flag=True,
-    help="With batches: submit them and exit. Run the same command later to fetch the answers.",
-)
-@click.option(
-    "--dry-run", is_flag=True, help="Print the number of calls, tokens and the cost per split. Send and write nothing."
-)
-@click.option(
-    "--overwrite",
-    is_flag=True,
-    help="Start from the beginning, even if the output of another experiment exists. The old run is kept.",
-)
-@click.option("--rescore", is_flag=True, help="Verify the answers of an old run again, with these verifiers.")
-@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
-@click.option("--keep-going", is_flag=True, help="Go on where the first 20 answers all fail to be judged in one way.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
 @click.pass_context
 def best_of_n(context: click.Context, /, **flags: Any) -> None:
     """Draw n candidates for each query of each split, verify them, and write one Parquet file.

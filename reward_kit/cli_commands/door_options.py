@@ -12,7 +12,7 @@ import click
 from reward_kit.cli_commands.options import MOST, FiniteNumber, FiniteRange, NamedChoice, completed_by, key_value_pairs
 from reward_kit.doors import Door, Field, field_at
 
-__all__ = ["COMMAND_LINE", "SettingOption", "door_options", "given_settings", "split_words"]
+__all__ = ["COMMAND_LINE", "SettingOption", "door_options", "given_settings", "run_options", "split_words"]
 
 COMMAND_LINE = "The command line"
 """What a message calls the holder of settings that were typed."""
@@ -91,6 +91,50 @@ def _option(door: Door, flags: str) -> Callable[[Callable[..., Any]], Callable[.
         multiple=several,
         shell_complete=completed_by("complete_setting"),
     )  # fmt: skip
+
+
+_RUN_OPTIONS: dict[str, tuple[str, str]] = {
+    "rescore": ("--rescore", "Judge the rollouts of an old run again, with these settings."),
+    "retry_failed": ("--retry-failed", "Retry all failed items, permanent failures included."),
+    "keep_going": ("--keep-going", "Go on where the first 20 {items} all fail to be {judged} in one way."),
+    "overwrite": (
+        "--overwrite",
+        "Start from the beginning, even if the output of another run is there. The old run is kept, moved aside.",
+    ),
+    "detach": ("--detach", "With batches: submit them and exit. Run the same command later to fetch the answers."),
+    "resume_from_mirror": (
+        "--resume-from-mirror", "Go on with the run that the mirror holds, in an empty directory.",
+    ),
+    "dry_run": ("--dry-run", "Print the plan ({rows}, requests, cached, tokens, cost); send and write nothing."),
+    "quiet": ("-q --quiet", "No progress and no table; errors only."),
+    "as_json": ("--json", "Print the summary as JSON on standard output."),
+    "verbose": ("-v --verbose", "Log what happens, and show tracebacks."),
+}  # fmt: skip
+"""What a run is told beside its settings: the flags of each option, and its help."""
+_PHASE = "both: {generate} and {judge}. inference: only {generate}. execution: only {judge} what was made; needs no "
+_WORDS = {
+    "items": "answers", "judged": "judged", "rows": "rows", "generate": "generate", "judge": "score",
+}  # fmt: skip
+
+
+def run_options(*names: str, **words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command these of the options that a run has beside its settings; help says some `words` otherwise."""
+    said = _WORDS | words
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed(names):
+            if name == "phase":
+                kinds, about = click.Choice(["both", "inference", "execution"]), f"{_PHASE}dataset and no key."
+                option = click.option(
+                    "--phase", type=kinds, default="both", show_default=True, help=about.format(**said)
+                )  # fmt: skip
+            else:
+                flags, about = _RUN_OPTIONS[name]
+                option = click.option(*flags.split(), name, is_flag=True, help=about.format(**said))
+            command = option(command)
+        return command
+
+    return decorated
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.door_options import door_options, given_settings
+from reward_kit.cli_commands.door_options import door_options, given_settings, run_options
 from reward_kit.cli_commands.options import NamedPath
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
@@ -36,12 +36,7 @@ __all__ = ["regenerate"]
 @click.command()
 @click.argument("stored", type=NamedPath(path_type=Path, exists=True))
 @door_options(AT_REGENERATE)
-@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
-@click.option("--keep-going", is_flag=True, help="Go on where the first 20 answers all fail to be judged in one way.")
-@click.option("--rescore", is_flag=True, help="Judge what is in the output directory with another reward.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress; the comparison alone.")
-@click.option("--json", "as_json", is_flag=True, help="Print both summaries and the comparison as JSON.")
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
+@run_options("rescore", "retry_failed", "keep_going", "quiet", "as_json", "verbose")
 @click.pass_context
 def regenerate(context: click.Context, /, stored: Path, **flags: Any) -> None:
     """Let a model answer stored prompts again, and see whether its answers are better than the stored ones.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
+from reward_kit.cli_commands.door_options import run_options
 from reward_kit.cli_commands.floors import FLOOR, SHARE, Floor, asked_of, check_floors, read_floor, read_share
 from reward_kit.cli_commands.options import NamedPath, completed_by
 from reward_kit.cli_commands.output import (
@@ -43,29 +44,11 @@ __all__ = ["run"]
 @click.command()
 @click.option("--config-path", type=NamedPath(path_type=Path), help="Directory of the config. Default: conf.")
 @click.option("--config-name", help="Name of the config in that directory, with or without .yaml.")
-@click.option(
-    "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
-    help="both: generate and score. inference: only generate. execution: only score what was generated; needs no "
-        "dataset and no key.",
+@run_options(
+    "phase", "rescore", "retry_failed", "keep_going", "overwrite", "detach", "resume_from_mirror", "dry_run", "quiet",
+    "as_json", "verbose",
 )  # fmt: skip
-@click.option("--rescore", is_flag=True, help="Judge the rollouts of an old run again, with this config's reward.")
-@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
-@click.option("--keep-going", is_flag=True, help="Go on where the first 20 answers all fail to be judged in one way.")
-@click.option(
-    "--overwrite",
-    is_flag=True,
-    help="Start from the beginning, even if the directory holds another run. The old run is moved aside, not deleted.",
-)
-@click.option(
-    "--detach",
-    is_flag=True,
-    help="With batches: submit them and exit. Run the same command later to fetch the answers.",
-)
-@click.option(
-    "--resume-from-mirror", is_flag=True, help="Go on with the run that output.mirror holds, in an empty directory."
-)
 @click.option("-m", "--multirun", is_flag=True, help="Sweep: run once for every combination of a=1,2 b=x,y.")
-@click.option("--dry-run", is_flag=True, help="Print the plan (rows, requests, cached, tokens, cost); send nothing.")
 @click.option(
     "--fail-under", "floors", type=read_floor, metavar=FLOOR, multiple=True,
     help="Exit with 4 unless mean_score, pass@K, metrics.NAME or judged (share of answers) is at least VALUE; with "
@@ -76,15 +59,10 @@ __all__ = ["run"]
     help="With --fail-under: the share of answers that may have failed. Default: none.",
 )  # fmt: skip
 @click.option("--junit", type=NamedPath(path_type=Path, dir_okay=False), help="Also write a JUnit XML report.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
 @click.argument("overrides", nargs=-1, shell_complete=completed_by("complete_overrides"))
-def run(  # noqa: PLR0913, PLR0917 - one parameter an option
-    config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], phase: str, multirun: bool,
-    dry_run: bool, rescore: bool, retry_failed: bool, keep_going: bool, overwrite: bool, resume_from_mirror: bool,
-    detach: bool, floors: tuple[Floor, ...], allowed: float | None, junit: Path | None, quiet: bool,
-    as_json: bool, verbose: bool,
+def run(
+    config_path: Path | None, config_name: str | None, overrides: tuple[str, ...], multirun: bool, quiet: bool,
+    as_json: bool, **flags: Any,
 ) -> None:  # fmt: skip
     """Generate n answers per prompt, judge them, and keep everything.
 
@@ -108,26 +86,22 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     output.mirror; 6 left with batches under way (--detach); 7 the first 20 answers could not be judged, all for one
     reason; 130 interrupted.
     """
-    show_logs(verbose=verbose)
+    show_logs(verbose=flags.pop("verbose"))
     name_settings(AT_RUN.spell)
     configs = _configs(config_path, config_name, overrides, multirun=multirun, quiet=quiet)
-    gate = _Gate(floors, allowed, junit)
-    gate.check(phase, configs)
-    display = _display(quiet=quiet, as_json=as_json)
-    options: dict[str, Any] = {
-        "phase": phase, "rescore": rescore, "retry_failed": retry_failed, "keep_going": keep_going,
-        "overwrite": overwrite, "resume_from_mirror": resume_from_mirror, "detach": detach,
-    }  # fmt: skip
+    gate = _Gate(flags.pop("floors"), flags.pop("allowed"), flags.pop("junit"))
+    gate.check(flags["phase"], configs)
+    display, dry_run = _display(quiet=quiet, as_json=as_json), flags.pop("dry_run")
     if dry_run:
         with prints_on_stderr(when=as_json):
-            plans = [(label, _pipeline(config, **options).plan()) for label, config in configs]
+            plans = [(label, _pipeline(config, **flags).plan()) for label, config in configs]
         display.show_plans(plans)
         return
     results: _Results = []
     try:
         for label, config in configs:
             display.announce(label, config)
-            pipeline = _pipeline(config, **options, reporter=display.reporter())
+            pipeline = _pipeline(config, **flags, reporter=display.reporter())
             with prints_on_stderr(when=as_json):
                 result = pipeline.run()
             results.append((label, result))
@@ -137,7 +111,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         if results:  # where a later job of a sweep fails, those before it have their say
             display.show_results(results)
             gate.report(results, configs)
-    if _several_models(results) and phase != "inference" and not (quiet or as_json):
+    if _several_models(results) and flags["phase"] != "inference" and not (quiet or as_json):
         from reward_kit.cli_commands.several_models import show_comparison
 
         show_comparison([result.output_dir for _, result in results])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reward_kit.cli_commands.door_options import COMMAND_LINE, door_options, given_settings
+from reward_kit.cli_commands.door_options import COMMAND_LINE, door_options, given_settings, run_options
 from reward_kit.cli_commands.options import PORT
 from reward_kit.cli_commands.output import (
     NOTHING_JUDGED,
@@ -41,28 +41,12 @@ __all__ = ["shell"]
 )
 @click.option("--no-cache", is_flag=True, help="Do not use the cache: ask again for answers that it already holds.")
 @click.option(
-    "--phase", type=click.Choice(["both", "inference", "execution"]), default="both", show_default=True,
-    help="both: write commands and run them. inference: only write them. execution: only run those of a commands "
-        "file; needs no dataset and no key.",
-)  # fmt: skip
-@click.option(
-    "--resume-from-mirror", is_flag=True, help="Go on with the run that --mirror holds, in an empty --output-dir."
-)
-@click.option(
     "--shard", metavar="I/K", help="Run only the I-th of K parts of the commands file (see reward-kit merge)."
 )
-@click.option("--retry-failed", is_flag=True, help="Retry all failed items, permanent failures included.")
-@click.option("--keep-going", is_flag=True, help="Go on where the first 20 commands all fail to be run in one way.")
-@click.option("--rescore", is_flag=True, help="Run the commands of an old run again, with these settings.")
-@click.option(
-    "--detach",
-    is_flag=True,
-    help="With batches: submit them and exit. Run the same command later to fetch the answers.",
-)
-@click.option("--dry-run", is_flag=True, help="Print the plan (tasks, requests, cached, tokens, cost); send nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no table; errors only.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens, and show tracebacks.")
+@run_options(
+    "phase", "rescore", "retry_failed", "keep_going", "detach", "resume_from_mirror", "dry_run", "quiet", "as_json",
+    "verbose", rows="tasks", items="commands", judged="run", generate="write commands", judge="run",
+)  # fmt: skip
 @click.pass_context
 def shell(context: click.Context, /, phase: Phase, quiet: bool, as_json: bool, verbose: bool, **flags: Any) -> None:
     """Let a model write commands for shell tasks, run each command in a sandbox, and check whether it did the job.
