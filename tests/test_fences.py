@@ -230,7 +230,6 @@ FENCES = {
             "agent/resource_server.py": "a server of somebody else",
             "deploy/machine.py": "commands that a plan names",
             "integrations/rl_jobs.py": "a job that goes on without us",
-            "execution/ray_engine/probe.py": "tries Ray where it may hang, ended with all that it started",
             "storage/git_revision.py": "git, asked while the run begins",
         },
         [

@@ -159,7 +159,7 @@ async def serve_mock(endpoint: _Endpoint, host: str, port: int) -> AsyncIterator
     app.router.add_get("/v1/models", endpoint.list_models)
     app.router.add_get("/requests", endpoint.list_requests)
     app.router.add_delete("/requests", endpoint.forget_requests)
-    async with serving(app, host, port, drain_seconds=_GRACE_SECONDS) as address:
+    async with serving(app, host, port, "port, or 0 for a free one", drain_seconds=_GRACE_SECONDS) as address:
         yield f"{address}/v1"
 
 

@@ -68,4 +68,4 @@ def test_what_cannot_be_served_is_one_sentence(call: Call, arguments: list[str],
 def test_a_port_that_is_taken_is_said_to_be(call: Call) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = call("mock", "serve", "--port", str(taken.getsockname()[1]))
-    assert said.code == 2 and "Choose another port" in said.sentence
+    assert said.code == 2 and "Give another port" in said.sentence

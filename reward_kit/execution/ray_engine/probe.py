@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether Ray works here: `reward-kit doctor` has a cluster started, or attached to, and asks an actor of it.
 
-In a process of its own, so that a Ray that hangs can be ended: python -m reward_kit.execution.ray_engine.probe
+In a process of its own, so that a Ray that hangs can be ended.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import signal
 import subprocess
-import sys
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from reward_kit.errors import RewardKitError
+from reward_kit.workers.host import Host
+from reward_kit.workers.outcomes import Died, Done, Raised, TimedOut
 
 __all__ = ["Probed", "probe_ray"]
 
@@ -31,21 +30,20 @@ class Probed(NamedTuple):
 
 def probe_ray() -> Probed:
     """Try Ray: the cluster that RAY_ADDRESS names, else one started for this."""
-    command = [sys.executable, "-m", "reward_kit.execution.ray_engine.probe"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            told, complaints = process.communicate(timeout=_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return Probed(False, f"no actor answered within {_PATIENCE_SECONDS:.0f} s")
-    try:
-        return Probed(*json.loads(told.splitlines()[-1]))
-    except (ValueError, IndexError, TypeError):
-        return Probed(False, (complaints.strip().splitlines() or ["it ended without a word"])[-1][:300])
+    with Host(_prober, name="probe of Ray", output=subprocess.DEVNULL) as host:
+        match host.call(within=_PATIENCE_SECONDS):
+            case Done(value=probed):
+                return Probed(*probed)
+            case Raised(type=kind, message=message):
+                return Probed(False, f"{kind}: {message}"[:300])
+            case Died(reason=why):
+                return Probed(False, f"its process {why}")
+            case TimedOut(seconds=seconds):
+                return Probed(False, f"no actor answered within {seconds:.0f} s")
+
+
+def _prober() -> Callable[[], Probed]:
+    return _attempt
 
 
 def _attempt() -> Probed:
@@ -63,7 +61,3 @@ def _attempt() -> Probed:
     seconds = time.monotonic() - start
     detail = f"Ray {load_ray().__version__}: an actor on {where} ({nodes} nodes) answered after {seconds:.0f} s"
     return Probed(answered, detail)
-
-
-if __name__ == "__main__":
-    print(json.dumps(_attempt()))
