@@ -28,9 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit.config_models import MockConfig, Sampling
-from reward_kit.errors import ConfigError, GenerationError, ProviderError
+from reward_kit.errors import GenerationError, ProviderError
 from reward_kit.generation.mock_script import (
-    Responder,
     ScriptedAnswer,
     called,
     compiled_rule,
@@ -39,11 +38,12 @@ from reward_kit.generation.mock_script import (
     ended_before,
     last_user_text,
     read_script,
+    responder_at,
     words_of,
 )
 from reward_kit.generation.wire import ended_by
 from reward_kit.models import Completion, Failure, Message, Usage
-from reward_kit.utils.module_loader import load_function, source_digest
+from reward_kit.utils.module_loader import source_digest
 
 __all__ = ["MockModelClient"]
 
@@ -63,7 +63,7 @@ class MockModelClient:
         self._config = config or MockConfig()
         self._rules = [compiled_rule(rule.pattern, rule.response, _RULES) for rule in self._config.rules]
         self._script = read_script(self._config.script)
-        self._function = _loaded(self._config.function_path)
+        self._function = responder_at(self._config.function_path, "generation.mock.function_path")
         self._asked = 0
         told = self._config.model_dump_json(exclude={"latency_ms", "fail_every", "script"})
         digest = hashlib.sha256(told.encode())
@@ -131,15 +131,6 @@ class MockModelClient:
         if self._config.responses:
             return ScriptedAnswer(content=self._config.responses[draw % len(self._config.responses)])
         return Message(role="assistant", content=echo_of(messages, draw))
-
-
-def _loaded(path: str | None) -> Responder | None:
-    if path is None:
-        return None
-    try:
-        return load_function(path)
-    except ImportError as error:
-        raise ConfigError(f"`generation.mock.function_path`: {error}") from error
 
 
 def _with_usage_once(results: list[Completion | Failure], usage: Usage) -> list[Completion | Failure]:

@@ -33,8 +33,8 @@ from reward_kit.utils.strict_yaml import load_yaml, read_yaml_text
 
 __all__ = [
     "Fault", "MockScript", "Responder", "Rule", "Script", "ScriptLike", "ScriptedAnswer", "ScriptedCall",
-    "called", "compiled_rule", "cut_after", "echo_of", "ended_before", "last_user_text", "read_script", "with_faults",
-    "words_of",
+    "called", "compiled_rule", "cut_after", "echo_of", "ended_before", "last_user_text", "read_script", "responder_at",
+    "with_faults", "words_of",
 ]  # fmt: skip
 
 _ECHOED_CHARACTERS = 200
@@ -223,7 +223,7 @@ class Script:
         self.settings = settings
         self._rules = [compiled_rule(rule.pattern, rule.response, "`rules`", rule.model) for rule in settings.rules]
         self._waiting = list(reversed(settings.in_order))
-        self.function = function or _loaded(settings.function_path)
+        self.function = function or responder_at(settings.function_path, "function_path")
         """Asked where no answer is scripted: see `scripted`."""
 
     @property
@@ -252,13 +252,14 @@ def _as_text(arguments: dict[str, Any] | str) -> str:
     return arguments if isinstance(arguments, str) else exact_json.dumps(arguments).decode()
 
 
-def _loaded(path: str | None) -> Responder | None:
+def responder_at(path: str | None, setting: str) -> Responder | None:
+    """The function that a setting names, if it names one."""
     if path is None:
         return None
     try:
         return load_function(path)
     except ImportError as error:
-        raise ConfigError(f"`function_path`: {error}") from error
+        raise ConfigError(f"`{setting}`: {error}") from error
 
 
 def _compiled(pattern: str, where: str) -> re.Pattern[str]:
