@@ -14,13 +14,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
 from reward_kit.sandbox.contract import Probe, Sandbox, SandboxBackend, SandboxSpec, check_in, mark_in
 from reward_kit.sandbox.setup import run_setup
+from reward_kit.utils.closing import ClosedAfterwards
 
 __all__ = ["SandboxPool"]
 
@@ -133,7 +132,7 @@ async def _prepare(sandbox: Sandbox, spec: SandboxSpec) -> None:
     await run_setup(sandbox, spec)
 
 
-class _Lent:
+class _Lent(ClosedAfterwards):
     """A sandbox of a pool: when it is closed, somebody else may open one."""
 
     def __init__(self, sandbox: Sandbox, returned: Callable[[], None]) -> None:
@@ -174,11 +173,3 @@ class _Lent:
         finally:
             if returned is not None:
                 returned()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

@@ -22,10 +22,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from reward_kit.errors import ConfigError
+from reward_kit.utils.closing import ClosedAfterwards
 from reward_kit.workers.child import describe, encode
 from reward_kit.workers.outcomes import Died, Done, Outcome, Raised, TimedOut
 from reward_kit.workers.process import Launch, OutputLog, PendingCall, WorkerProcess
@@ -55,7 +55,7 @@ _SILENCE_SECONDS = 10.0
 _MAX_FAILED_STARTS = 3
 
 
-class WorkerPool:
+class WorkerPool(ClosedAfterwards):
     """Up to `size` processes that each call what `factory` makes, one call at a time, each within `timeout` seconds.
 
     The factory travels by cloudpickle, so a lambda, a closure or a notebook's function will do; it runs once in each
@@ -110,11 +110,6 @@ class WorkerPool:
     async def __aenter__(self) -> Self:
         await self.start()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def start(self) -> None:
         """Start the first workers, and wait until a factory has made its callable; a `ConfigError` says why not."""

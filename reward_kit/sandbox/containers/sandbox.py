@@ -10,8 +10,6 @@ import os
 import shlex
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
@@ -23,6 +21,7 @@ from reward_kit.sandbox.files_by_shell import check_file, file_name, to_read, to
 from reward_kit.sandbox.output import Captured, CommandOutput
 from reward_kit.sandbox.setup import run_setup
 from reward_kit.sandbox.trust import talks_to_a_process
+from reward_kit.utils.closing import ClosedAfterwards
 
 __all__ = ["ContainerSandbox"]
 
@@ -36,7 +35,7 @@ _NOT_EXECUTABLE = 126
 _SIGKILL = 9
 
 
-class ContainerSandbox:
+class ContainerSandbox(ClosedAfterwards):
     """One container and the shell in it."""
 
     def __init__(
@@ -134,14 +133,6 @@ class ContainerSandbox:
             _log.warning("a container is left behind: %s", error)
         finally:  # not before: it would end of itself, and podman fails to remove what is just ending
             await self._stream.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def _ask(
         self,

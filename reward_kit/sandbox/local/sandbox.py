@@ -9,8 +9,7 @@ import posixpath
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from reward_kit.errors import SandboxError
 from reward_kit.models import ExecResult
@@ -22,6 +21,7 @@ from reward_kit.sandbox.local.porter_client import Ended
 from reward_kit.sandbox.local.session import ProcessPlace, ShellSession, run_beside
 from reward_kit.sandbox.setup import run_setup
 from reward_kit.sandbox.trust import TRUSTED_PROGRAMS, talks_to_a_process, waits
+from reward_kit.utils.closing import ClosedAfterwards
 
 __all__ = ["LocalSandbox"]
 
@@ -29,7 +29,7 @@ _FILE_SECONDS = 60.0
 _PORTER_AND_SHELL = 2
 
 
-class LocalSandbox:
+class LocalSandbox(ClosedAfterwards):
     """One sandbox of the backends `namespaces` and `none`."""
 
     def __init__(
@@ -220,14 +220,6 @@ class LocalSandbox:
         finally:
             self._session.close()
             self._place.porter.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _with_programs(place: ProcessPlace, programs: list[str]) -> ProcessPlace:

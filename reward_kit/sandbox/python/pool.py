@@ -29,7 +29,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import PurePosixPath
-from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from reward_kit.errors import ConfigError, SandboxError
@@ -40,6 +39,7 @@ from reward_kit.sandbox.python.messages import MAIN, SOLUTION, Frame, longest
 from reward_kit.sandbox.python.plain import decode, encode
 from reward_kit.sandbox.python.process import ADVICE, Zygote
 from reward_kit.sandbox.python.root import HIDDEN
+from reward_kit.utils.closing import ClosedAfterwards
 
 __all__ = ["PythonZygote"]
 
@@ -48,7 +48,7 @@ _LIMITS: Final = Limits()
 _NO_FILES: Final[Mapping[str, bytes]] = {}
 
 
-class PythonZygote:
+class PythonZygote(ClosedAfterwards):
     """A pool of zygotes. Each does one thing at a time; those that die are replaced."""
 
     def __init__(
@@ -122,11 +122,6 @@ class PythonZygote:
     async def __aenter__(self) -> Self:
         await self.start()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # ── programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

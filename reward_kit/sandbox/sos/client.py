@@ -20,8 +20,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Coroutine
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -41,6 +40,7 @@ from reward_kit.sandbox.sos.protocol import (
     CreateAnswer,
     ExecAnswer,
 )
+from reward_kit.utils.closing import ClosedAfterwards
 
 if TYPE_CHECKING:
     from reward_kit.config_models import SandboxConfig
@@ -56,7 +56,7 @@ _READ_BYTES = 384 << 10
 _WRITE_BYTES = 48 << 10  # a command is one argument of a process, and Linux gives that 128 KiB
 
 
-class SosSandbox:
+class SosSandbox(ClosedAfterwards):
     """One sandbox on a server that keeps to the contract."""
 
     def __init__(
@@ -114,14 +114,6 @@ class SosSandbox:
             self._closed = True
             self._tell_closed(self)
             await self._connection.quietly(f"{self._path}/stop", {"remove": True}, deadline=_CALL_SECONDS)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def _execute(
         self, command: str, timeout: float | None, stdin: bytes | None, *, standalone: bool
