@@ -76,9 +76,9 @@ def commanded(sandbox: OpenSandbox) -> PythonByCommands:
     return PythonByCommands(lambda limits: sandbox(limits=limits), loop=sandbox.loop)
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(scope="module", params=BACKENDS)
 def resources(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """What a run hands to code rewards."""
+    """What a run hands to code rewards: one host for all tests, as a run has one for all answers."""
     if request.param == "docker":
         require_docker()
         yield own_resources(SandboxConfig(backend="docker"), ["sandbox", "isolated_python"])
