@@ -26,7 +26,6 @@ from reward_kit.rewards._code.runner import (
     extracted,
     load_judge,
     not_judged,
-    shown_results,
     test_answer,
 )
 from reward_kit.rewards._support.verdicts import check, no_verdict, no_verdict_if_unreadable, reply_of, wrong
@@ -267,15 +266,7 @@ def fractional_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     if isinstance(tests, str):
         return _by_output(messages, tests, language, options, where, False)
     tested = test_answer(reply.text, tests, options, where, language=language, prompt=prompt)
-    return EvaluateResult(
-        score=tested.rate,
-        reason=tested.reason,
-        metrics={
-            **tested.metrics,
-            "test_results": check(tested.all_passed, shown_results(tested.results)),
-            "pass_rate": MetricResult(score=tested.rate, reason=tested.reason, is_score_valid=tested.all_passed),
-        },
-    )
+    return EvaluateResult(score=tested.rate, reason=tested.reason, metrics=tested.with_rate)
 
 
 def _tests_or_output(ground_truth: Any, function: str | None) -> Tests | str:

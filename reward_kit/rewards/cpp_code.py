@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from reward_kit.models import EvaluateResult, Message, MetricResult
+from reward_kit.models import EvaluateResult, Message
 from reward_kit.rewards._code.cases import read_tests
 from reward_kit.rewards._code.compare import OutputComparison
 from reward_kit.rewards._code.languages import with_usual_includes
 from reward_kit.rewards._code.python import Judge, Options
-from reward_kit.rewards._code.runner import Tested, Where, load_judge, shown_results, test_answer
+from reward_kit.rewards._code.runner import Tested, Where, load_judge, test_answer
 from reward_kit.rewards._support.verdicts import check, no_verdict_if_unreadable, reply_of
 from reward_kit.rewards.code_execution import extract_code_blocks
 from reward_kit.sandbox.contract import OpenSandbox
@@ -53,7 +53,7 @@ def ioi_cpp_code_reward(
     """
     options = _options(timeout, memory_limit, tolerance, special_judge)
     tested = _tested(messages, ground_truth, language, options, sandbox)
-    return EvaluateResult(score=tested.rate, reason=tested.reason, metrics=_metrics(tested))
+    return EvaluateResult(score=tested.rate, reason=tested.reason, metrics=tested.with_rate)
 
 
 @reward_function(timeout=600)
@@ -87,7 +87,7 @@ def binary_cpp_code_reward(  # noqa: PLR0913 - each is the inherited signature's
     passed = tested.rate >= pass_threshold
     reason = f"{tested.reason} {tested.rate:.0%} passed, and {pass_threshold:.0%} were asked for."
     return EvaluateResult(
-        score=float(passed), reason=reason, metrics={**_metrics(tested), "binary_result": check(passed, reason)}
+        score=float(passed), reason=reason, metrics={**tested.with_rate, "binary_result": check(passed, reason)}
     )
 
 
@@ -103,14 +103,6 @@ def _tested(
     with no_verdict_if_unreadable("Not judged: "):
         tests = read_tests(ground_truth)
     return test_answer(reply.text, tests, options, Where(sandbox), language=language)
-
-
-def _metrics(tested: Tested) -> dict[str, MetricResult]:
-    return {
-        **tested.metrics,
-        "test_results": check(tested.all_passed, shown_results(tested.results)),
-        "pass_rate": MetricResult(score=tested.rate, reason=tested.reason, is_score_valid=tested.all_passed),
-    }
 
 
 # ── inherited names; the rewards do the same by themselves ───────────────────────────────────────────────────────────

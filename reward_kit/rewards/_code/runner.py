@@ -252,6 +252,13 @@ class Tested(NamedTuple):
         """Whether every test passed."""
         return self.rate == 1.0
 
+    @property
+    def with_rate(self) -> dict[str, MetricResult]:
+        """The metrics, with what each test said and the share that passed."""
+        rate = MetricResult(score=self.rate, reason=self.reason, is_score_valid=self.all_passed)
+        results = check(self.all_passed, shown_results(self.results))
+        return {**self.metrics, "test_results": results, "pass_rate": rate}
+
 
 def solution_in(answer: str, tests: Tests, language: str, prompt: str | None = None) -> tuple[str | None, Tests]:
     """The code of an answer, and its tests as they apply to it."""
