@@ -22,6 +22,7 @@ import pytest
 import yaml
 
 from tests.cli_commands.conftest import Call, Said, start
+from tests.loopback.faults import TIMES, some
 
 pytest.importorskip("pyarrow")
 
@@ -127,7 +128,7 @@ FLAGS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("command", "values"), FLAGS, ids=lambda part: " ".join(part)[-60:].replace("\0", "NUL"))
 def test_flags(home: Path, call: Call, command: tuple[str, ...], values: tuple[str, ...]) -> None:
-    for value in values:
+    for value in some(values, 4, command):
         refused(call(*command, value))
 
 
@@ -167,7 +168,7 @@ def written(told: Any) -> str:
 
 @pytest.mark.parametrize("key", NUMBER_KEYS)
 def test_numbers_of_a_config(home: Path, call: Call, key: str) -> None:
-    for value in (True, False, -1, "ten", "", float("inf"), "nan", *WRONG_ANYWHERE):
+    for value in some((True, False, -1, "ten", "", float("inf"), "nan", *WRONG_ANYWHERE), 4, key):
         text = written(with_value(key, value)).replace("Infinity", ".inf").replace("NaN", ".nan")
         (home / "run.yaml").write_text(text)
         refused(call("run", "run.yaml"))
@@ -175,7 +176,7 @@ def test_numbers_of_a_config(home: Path, call: Call, key: str) -> None:
 
 @pytest.mark.parametrize("key", TEXT_KEYS)
 def test_texts_of_a_config(home: Path, call: Call, key: str) -> None:
-    for value in (" ", "\t\n", 5, True, *WRONG_ANYWHERE):
+    for value in some((" ", "\t\n", 5, True, *WRONG_ANYWHERE), 4, key):
         text = written(with_value(key, value)).replace("NaN", ".nan")
         (home / "run.yaml").write_text(text)
         refused(call("run", "run.yaml"))
@@ -286,7 +287,7 @@ def damages(text: bytes, seed: int, count: int) -> Iterator[bytes]:
         yield b"".join([*lines[:place], changed, *lines[place + 1 :]])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(TIMES))
 def test_damaged_files_of_our_own_are_never_a_traceback(home: Path, call: Call, seed: int) -> None:
     assert call("run", "run.yaml", "generation.n=3").code == 0
     whole = {name: (home / "out" / name).read_bytes() for name in ("results.jsonl", "manifest.json", "summary.json")}

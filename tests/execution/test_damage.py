@@ -22,10 +22,11 @@ from reward_kit.storage.health import look_over, mend
 from reward_kit.storage.training_rows import Export, training_rows
 from reward_kit.utils.checksums import sealed_document, unsealed
 from tests.loopback.damages import BYTES, LINES, cut
+from tests.loopback.faults import TIMES
 from tests.loopback.runs import config, judged, questions, results, write_rows
 
-DAMAGES = 40
-"""Of each file by each operation. More are tried by hand: raise it."""
+DAMAGES = 4 * TIMES
+"""Of each file by each operation."""
 
 
 def run(home: Path, **options: Any) -> Any:

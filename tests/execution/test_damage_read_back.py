@@ -32,12 +32,12 @@ from tests.loopback.batches import serving as providing
 from tests.loopback.damages import BYTES, LINES, cut
 from tests.loopback.endpoint import serving
 from tests.loopback.experiments import experiment
-from tests.loopback.faults import ALL
+from tests.loopback.faults import TIMES
 from tests.loopback.runs import config, judged, questions, results
 from tests.storage.test_reviews import REVIEW
 from tests.viewer.browser import browsing
 
-DAMAGES = 400 if ALL else 25
+DAMAGES = 4 * TIMES
 """Of each file."""
 
 Damage = Callable[[bytes, random.Random], bytes]
