@@ -279,7 +279,6 @@ FENCES = {
             "storage/best_of_n_tables.py": "the Parquet file of best-of-n",
             "storage/shell_tables.py": "the lines of the shell",
             "agent/recorded.py": "what a model said in a turn, before there is a line",
-            "analysis/loading.py": "the types of the columns that figures are computed from",
             "viewer/columns.py": "what the columns are called on the page",
             "utils/batch_transformation.py": "lines in the older package's format",
         },
@@ -328,7 +327,6 @@ FENCES = {
             "agent/mcp/vector/playback.py": "a recording in the older package's format",
             "deploy/fireworks/": "what is sent to Fireworks",
             "sandbox/python/inside/by_command.py": "requests to a process",
-            "mathematics/math_verify_process.py": "requests to a process",
             "utils/exact_json.py": "the parser",
         },
         [

@@ -253,7 +253,7 @@ def _identified(figures: pa.Table, texts: Texts) -> pa.Table:
 # ── a results.jsonl ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-_TYPES = {
+_TYPES: dict[str, pa.DataType] = {
     "candidate_idx": pa.int64(),
     "is_verified": pa.bool_(),
     **dict.fromkeys(("score", "prompt_tokens", "completion_tokens", "cost", "latency_ms"), pa.float64()),

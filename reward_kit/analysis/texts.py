@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -24,28 +24,6 @@ _DATASET = "columns"
 """The column that holds what else the dataset's row had."""
 _ENOUGH = 256 * 2**20
 """Bytes of text that are read at most to work out a figure."""
-
-
-class Texts(Protocol):
-    """The texts of an experiment."""
-
-    def take(self, fields: Iterable[Field], rows: Rows) -> dict[Field, list[Any]]:
-        """The texts of some rows of the source, for the fields it has."""
-
-    def affordable(self, field: Field) -> list[tuple[int, int]]:
-        """Ranges of rows, spread over the source, whose texts can be read without reading gigabytes."""
-
-    def column(self, name: str, rows: Rows) -> list[Any] | None:
-        """What some rows hold in a column of any name, the dataset's own included; None where there is none."""
-
-    def column_names(self) -> list[str]:
-        """The columns that `column` knows, those of the dataset first; as far as the first row shows them."""
-
-    def whole(self, rows: Rows) -> list[dict[str, Any]]:
-        """Some rows with everything they hold, as plain values."""
-
-    def columns_among(self, names: Collection[str], rows: Rows) -> pa.Table | None:
-        """Some rows of those of a table's columns that are among `names`; None where there is no table."""
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -67,17 +45,17 @@ class Loaded:
         return self._table.select(names).take(rows)
 
     def take(self, fields: Iterable[Field], rows: Rows) -> dict[Field, list[Any]]:
-        """Take the columns out of the table."""
+        """The texts of some rows of the source, for the fields it has."""
         wanted = {field: self._columns[field] for field in fields if field in self._columns}
         chosen = self._taken([*wanted.values()], rows)
         return {field: chosen[name].to_pylist() for field, name in wanted.items()}
 
     def affordable(self, field: Field) -> list[tuple[int, int]]:
-        """All of it: it is in memory."""
+        """Ranges of rows, spread over the source, whose texts can be read without reading gigabytes."""
         return [(0, self._table.num_rows)] if field in self._columns else []
 
     def column(self, name: str, rows: Rows) -> list[Any] | None:
-        """Take it out of the table, or out of its column of the dataset's columns."""
+        """What some rows hold in a column of any name, the dataset's own included; None where there is none."""
         held = name if name in self._names else _DATASET
         if held not in self._names:
             return None
@@ -85,12 +63,12 @@ class Loaded:
         return values if held == name else _of_dataset([_mapping(value) for value in values], name)
 
     def column_names(self) -> list[str]:
-        """The table's own, and those of its dataset."""
+        """The columns that `column` knows, those of the dataset first; as far as the first row shows them."""
         (first,) = self.column(_DATASET, np.zeros(1, dtype=np.int64)) or [None]
         return [*_mapping(first), *self._names]
 
     def whole(self, rows: Rows) -> list[dict[str, Any]]:
-        """Take the rows out of the table; bytes that are not UTF-8 are replaced."""
+        """Some rows with everything they hold, as plain values; bytes that are not UTF-8 are replaced."""
         table = self._taken(self._names, rows)
         try:
             return table.to_pylist()
@@ -99,7 +77,7 @@ class Loaded:
             return [dict(zip(table.column_names, row, strict=True)) for row in zip(*plain, strict=True)]
 
     def columns_among(self, names: Collection[str], rows: Rows) -> pa.Table | None:
-        """Take them out of the table."""
+        """Some rows of those of the table's columns that are among `names`."""
         return self._taken([name for name in self._names if name in names], rows)
 
 
@@ -129,7 +107,8 @@ class ParquetTexts(Loaded):
                 f"{str(self._path)!r} is damaged, or has changed since it was opened ({error}). Make it again, or "
                 "restore it."
             ) from error
-        return pa.concat_tables(parts).take(np.argsort(order, kind="stable"))
+        found = pa.concat_tables(parts)
+        return found if (order[1:] > order[:-1]).all() else found.take(np.argsort(order, kind="stable"))
 
     def affordable(self, field: Field) -> list[tuple[int, int]]:
         """Row groups drawn at random, so that whatever order the file is in they speak for all of it."""
@@ -208,6 +187,10 @@ class JsonLines:
     def whole(self, rows: Rows) -> list[dict[str, Any]]:
         """Read the lines."""
         return [dict(answer.row) for answer in self._each(rows)]
+
+
+Texts = Loaded | JsonLines
+"""The texts of an experiment."""
 
 
 def _mapping(held: Any) -> dict[str, Any]:

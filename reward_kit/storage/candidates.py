@@ -15,7 +15,7 @@ from reward_kit.answers.command import extract_command
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.errors import StorageError
 from reward_kit.models import Message
-from reward_kit.storage.judged import JudgedAnswer, RolloutsBeside, Turns, is_table, read_answers
+from reward_kit.storage.judged import Conversation, JudgedAnswer, RolloutsBeside, Turns, is_table, read_answers
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.storage.vocabularies import SHELL
 from reward_kit.utils import exact_json
@@ -68,7 +68,7 @@ def _together(
     seen = DigestMap()
     own = (answer for answer in answers if answer.own("branch") is None)  # others share steps with an episode
     with RolloutsBeside(directory) as rollouts:
-        for name, group in groupby(own, key=lambda answer: answer.key[0]):
+        for name, group in groupby(own, key=lambda answer: answer.id):
             key = digest64(name)
             if seen.get(key) >= 0:
                 raise StorageError(
@@ -76,22 +76,22 @@ def _together(
                     "Sort the file by query_id."
                 )
             seen.put(key, 1)
-            members = [(answer, *_conversation(answer, rollouts)) for answer in group]
-            first, prompt, _ = members[0]
-            candidates = [_candidate(answer, turns, thresholds) for answer, _, turns in members]
+            members = [(answer, _conversation(answer, rollouts)) for answer in group]
+            first, said = members[0]
+            candidates = [_candidate(answer, said.turns, thresholds) for answer, said in members]
             tools, truth = _text(first.own("tools")), _text(first.ground_truth)
-            yield Query(name, first.own("split"), prompt, tools, truth, candidates)
+            yield Query(name, first.own("split"), said.prompt, tools, truth, candidates)
 
 
-def _conversation(answer: JudgedAnswer, rollouts: RolloutsBeside) -> tuple[Turns, Turns]:
+def _conversation(answer: JudgedAnswer, rollouts: RolloutsBeside) -> Conversation | JudgedAnswer:
     """What was asked and answered. Lines of the shell hold only the command: the whole is in its rollout.
 
     Unless the command is another one: a file of commands may be changed by hand.
     """
     rollout = rollouts.get(answer.key) if SHELL.is_verified in answer.row else None
     if rollout and rollout.turns and extract_command(rollout.turns[-1].text) == answer.row[SHELL.response]:
-        return _as_turns(rollout.sample.messages), _as_turns(rollout.turns)
-    return answer.conversation
+        return Conversation(_as_turns(rollout.sample.messages), _as_turns(rollout.turns))
+    return answer
 
 
 def _as_turns(messages: list[Message]) -> Turns:
@@ -108,9 +108,10 @@ def _candidate(answer: JudgedAnswer, turns: Turns, thresholds: Thresholds) -> Ca
             content = spoken.strip() if spoken != content else content
             thoughts.append(aloud.strip())
         kept = {name: value for name, value in turn.items() if name not in ("reasoning_content", "sent_back")}
-        plain.append({**kept, "content": content})
+        kept["content"] = content
+        plain.append(kept)
     reasoning = "\n\n".join(part for part in thoughts if part)
-    return Candidate(answer.key[1], plain, reasoning or None, *answer.verdict(thresholds))
+    return Candidate(answer.index, plain, reasoning or None, *answer.verdict(thresholds))
 
 
 def _text(value: Any) -> str | None:

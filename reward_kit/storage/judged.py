@@ -41,8 +41,8 @@ from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import CHECK, check_line
 
 __all__ = [
-    "JudgedAnswer", "Key", "RolloutsBeside", "Turns", "as_text", "excerpt", "is_table", "parsed", "read_answers",
-    "row_of_line", "spoken", "step_places",
+    "Conversation", "JudgedAnswer", "Key", "RolloutsBeside", "Turns", "as_text", "excerpt", "is_table", "parsed",
+    "read_answers", "row_of_line", "spoken", "step_places",
 ]  # fmt: skip
 
 Turns = list[dict[str, Any]]
@@ -69,16 +69,12 @@ class JudgedAnswer:
     def __init__(self, row: Mapping[str, Any]) -> None:
         """Keep the row as it stands in its file."""
         self.row = row
+        self._is_shell = SHELL.is_verified in row  # the dataset's own columns, of any name, stand among these
 
     @classmethod
     def of_line(cls, line: bytes) -> Self:
         """Read from a line as it stands in a file of results."""
         return cls(exact_json.loads(line))
-
-    @cached_property
-    def _is_shell(self) -> bool:
-        """Whether the dataset's own columns, of any name, stand among these."""
-        return SHELL.is_verified in self.row
 
     def _column(self, name: Field) -> str:
         """The first of the names of a column that holds something; empty where none does."""
@@ -106,10 +102,20 @@ class JudgedAnswer:
         held = parsed(self.own(column))
         return held if isinstance(held, list) else []
 
-    @cached_property
+    @property
+    def id(self) -> str:
+        """The sample that was answered."""
+        return str(self.field("query_id"))
+
+    @property
+    def index(self) -> int:
+        """Which of the sample's answers it is."""
+        return self.field("candidate_idx") or 0
+
+    @property
     def key(self) -> Key:
-        """Which answer it is."""
-        return str(self.field("query_id")), self.field("candidate_idx") or 0
+        """Both of them."""
+        return self.id, self.index
 
     def verdict(self, thresholds: Thresholds) -> ReadVerdict:
         """What was said of it."""
@@ -136,13 +142,11 @@ class JudgedAnswer:
         return held if isinstance(held, dict) else {}
 
     @cached_property
-    def conversation(self) -> Conversation:
-        """All that was said. A run's line holds the answer among its messages, others have it beside them."""
+    def _messages(self) -> Conversation:
+        """What stands in the column of messages: of a run's line the answer, too, which others have beside them."""
         messages = [turn for turn in self.listed("messages") if isinstance(turn, dict)]
-        if not messages:
-            return Conversation([{"role": "user", "content": self.query}], self._answer_alone())
         if RUN.query not in self.row:
-            return Conversation(messages, self._answer_alone())
+            return Conversation(messages, [])
         places = step_places(messages, steps := self.listed("steps"))
         roles = [turn.get("role") for turn in messages]
         begin = answer_begins(roles) if places is None else places[0] - steps[0]["turn"]
@@ -159,13 +163,12 @@ class JudgedAnswer:
     @property
     def prompt(self) -> Turns:
         """What was asked."""
-        return self.conversation.prompt
+        return self._messages.prompt if self.own("messages") else [{"role": "user", "content": self.query}]
 
     @property
     def asked(self) -> Turns:
         """All that was said before the model's first word: the prompt, and what a world began with."""
-        prompt, turns = self.conversation
-        return [*prompt, *takewhile(lambda turn: turn.get("role") != "assistant", turns)]
+        return [*self.prompt, *takewhile(lambda turn: turn.get("role") != "assistant", self.turns)]
 
     @property
     def tools(self) -> list[Any]:
@@ -174,10 +177,11 @@ class JudgedAnswer:
 
     # ── what was answered ────────────────────────────────────────────────────────────────────────────────────────────
 
-    @property
+    @cached_property
     def turns(self) -> Turns:
         """What the model said, and what it was answered, after the prompt."""
-        return self.conversation.turns
+        is_alone = RUN.query not in self.row or not self.row.get("messages")
+        return self._answer_alone() if is_alone else self._messages.turns
 
     @cached_property
     def _answer(self) -> tuple[str, str | None]:
@@ -237,7 +241,7 @@ class JudgedAnswer:
         """The answer as the rollout that was judged, as far as the row tells."""
         name, index = self.key
         try:
-            prompt, turns = ([Message.model_validate(turn) for turn in part] for part in self.conversation)
+            prompt, turns = ([Message.model_validate(turn) for turn in part] for part in (self.prompt, self.turns))
             sample = Sample(
                 id=name,
                 messages=prompt,

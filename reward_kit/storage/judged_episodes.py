@@ -89,7 +89,7 @@ def _episode(answer: JudgedAnswer, source: str) -> JudgedEpisode:
     row = answer.row
     if RUN.query not in row:
         raise ConfigError(f"{source} holds no episodes. Name the output directory of `reward-kit run`.")
-    prompt, turns = answer.conversation
+    prompt, turns = answer.prompt, answer.turns
     outputs, branch = row.get("step_outputs"), row.get("branch")
     return JudgedEpisode(
         *answer.key,

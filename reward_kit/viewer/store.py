@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -83,22 +83,6 @@ class Matched(NamedTuple):
     read: int
     """Records looked at so far."""
     rows: Rows
-
-
-class Store(Protocol):
-    """The texts of a run at one moment."""
-
-    def whole(self, rows: Rows) -> list[dict[str, Any]]:
-        """Rows with everything they hold."""
-
-    def read(self, rows: Rows) -> list[JudgedAnswer]:
-        """What rows say, for a table: long texts may be cut."""
-
-    def whole_column(self, name: str, kind: str) -> Any:
-        """A column of all rows, as Arrow: `length`, or one of the dataset as numbers, truth values or text."""
-
-    def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:
-        """Look through all rows, in parts. `query` can end it."""
 
 
 # ── JSON lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -380,6 +364,9 @@ class TableFile(ParquetTexts):
             refuse_damaged_parquet(self._path, pages=True)
             self._is_looked_over = True
 
+
+Store = Lines | TableFile
+"""The texts of a run at one moment."""
 
 _ROW = "file_row_number"
 _LENGTH = "__length"
