@@ -9,10 +9,10 @@ import tempfile
 from contextlib import suppress
 from typing import IO
 
-from reward_kit.agent.mcp.process_guard import end_group, guard, unguard
 from reward_kit.errors import EnvironmentFailure
 from reward_kit.http.faults import HttpFault
 from reward_kit.models import ResourceServerConfig
+from reward_kit.workers.programs import end_program, start_program
 
 __all__ = ["ResourceServer"]
 
@@ -45,11 +45,9 @@ class ResourceServer:
         self.port = _free_port()
         self._output = tempfile.TemporaryFile(prefix="reward-kit-server-")  # noqa: SIM115 - `close` closes it
         command = self._config.start_command.replace("{port}", str(self.port))
-        self._process = await asyncio.create_subprocess_shell(
-            command, stdin=asyncio.subprocess.DEVNULL, stdout=self._output, stderr=self._output, cwd=self._cwd,
-            start_new_session=True,
-        )  # fmt: skip
-        guard(self._process.pid)
+        self._process = await start_program(
+            command, stdin=asyncio.subprocess.DEVNULL, stdout=self._output, stderr=self._output, cwd=self._cwd
+        )
         try:
             await self._wait_until_well(self._config.health_check_url.replace("{port}", str(self.port)))
         except BaseException:
@@ -60,9 +58,7 @@ class ResourceServer:
         """End it, and everything that it started."""
         process, self._process = self._process, None
         if process is not None:
-            end_group(process.pid)
-            await process.wait()
-            unguard(process.pid)
+            await end_program(process)
         output, self._output = self._output, None
         if output is not None:
             output.close()

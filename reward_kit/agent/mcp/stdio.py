@@ -17,8 +17,9 @@ from typing import Any
 
 from reward_kit.agent.mcp.contract import Bounds, McpServerFailure
 from reward_kit.agent.mcp.inbox import Inbox, Lines, WithInbox
-from reward_kit.agent.mcp.process_guard import end_group, guard, unguard
 from reward_kit.agent.mcp.protocol import encode
+from reward_kit.workers.process import kill_group
+from reward_kit.workers.programs import end_program, start_program
 
 __all__ = ["StdioChannel"]
 
@@ -48,7 +49,6 @@ class StdioChannel(WithInbox):
         self._last_words = b""
         self._failure: McpServerFailure | None = None
         self._closing: asyncio.Task[None] | None = None
-        guard(process.pid)
         self._readers = [asyncio.create_task(self._read()), asyncio.create_task(self._read_errors())]
 
     @classmethod
@@ -65,14 +65,13 @@ class StdioChannel(WithInbox):
         kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         pipe = asyncio.subprocess.PIPE
         try:
-            process = await asyncio.create_subprocess_exec(
-                *(command if folder is None else map(_found_from_elsewhere, command)),
+            process = await start_program(
+                command if folder is None else [*map(_found_from_elsewhere, command)],
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
                 env=kept | ({} if folder is None else {"PYTHONPATH": os.getcwd()}) | dict(environment),
                 cwd=directory or folder,
-                start_new_session=True,
             )
         except OSError as error:
             _remove(folder)
@@ -144,7 +143,7 @@ class StdioChannel(WithInbox):
             failure = await self._how_it_ended()
         except McpServerFailure as error:
             failure = error
-            end_group(self._process.pid)
+            kill_group(self._process.pid)
         self._failure = failure
         self._inbox.fail(failure)
 
@@ -173,11 +172,7 @@ class StdioChannel(WithInbox):
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE):
                 await self._process.wait()
-        end_group(self._process.pid)  # also what it left behind
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE):
-                await self._process.wait()
-        unguard(self._process.pid)
+        await end_program(self._process, _GRACE)  # also what it left behind
         for task in self._readers:
             task.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)

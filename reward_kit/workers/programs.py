@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends processes that were started here when this process is gone, however that came about.
+"""Programs of somebody else, such as a server: ended when this process is gone, however that came about.
 
 A server whose input ends should end by itself; not every one does. So a small shell waits at the end of a pipe that
 only this process holds. When the pipe closes, it kills every process group that it was told of and not told to forget.
@@ -7,15 +7,18 @@ only this process holds. When the pipe closes, it kills every process group that
 
 from __future__ import annotations
 
+import asyncio
 import os
-import signal
 import subprocess
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from reward_kit.utils.per_process import PerProcess
+from reward_kit.workers.process import kill_group
 
-__all__ = ["end_group", "guard", "unguard"]
+__all__ = ["end_program", "start_program"]
 
 _SCRIPT = """
 trap '' INT TERM HUP
@@ -65,17 +68,20 @@ class _Guard:
 _guards = PerProcess(make=_Guard, close=_Guard.close, abandon=_Guard.let_go)
 
 
-def guard(group: int) -> None:
-    """Have a process group killed when this process is gone."""
-    _guards.get().tell("+", group)
+async def start_program(command: Sequence[str] | str, **how: Any) -> asyncio.subprocess.Process:
+    """Start a program, in a session of its own. A text is a line for the shell."""
+    if isinstance(command, str):
+        process = await asyncio.create_subprocess_shell(command, start_new_session=True, **how)
+    else:
+        process = await asyncio.create_subprocess_exec(*command, start_new_session=True, **how)
+    _guards.get().tell("+", process.pid)
+    return process
 
 
-def unguard(group: int) -> None:
-    """The group has ended; its number may come to belong to others."""
-    _guards.get().tell("-", group)
-
-
-def end_group(group: int) -> None:
-    """Kill every process of a group, at once."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
+async def end_program(process: asyncio.subprocess.Process, patience: float | None = None) -> None:
+    """Kill a program and all that it started, and wait for it, but no longer than `patience` seconds."""
+    kill_group(process.pid)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            await process.wait()
+    _guards.get().tell("-", process.pid)  # the number of the group may come to belong to others
