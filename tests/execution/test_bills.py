@@ -23,7 +23,7 @@ from tests.loopback.bills import ALWAYS, FAULTS, KINDS, LIMITLESS, PRICE, Biller
 from tests.loopback.endpoint import serving
 from tests.loopback.killing import KILLED, KillingBench
 from tests.loopback.runs import config, lines
-from tests.loopback.zygote import zygote
+from tests.loopback.zygote import Zygote
 
 SETTINGS: dict[str, Any] = {
     "generation__price": PRICE,
@@ -219,25 +219,25 @@ def test_batches_killed_tell_a_line_once(
     monkeypatch.setenv("BATCH_KEY", batches.KEY)
     kinds = ["plain", *(name for name in FAULTS if KINDS[name].is_told)]
     killed = 0
-    with zygote() as processes:
-        for number, places in enumerate(itertools.pairwise(dying_at(kind))):
-            biller = Biller()
-            home = tmp_path / str(number)
-            home.mkdir()
-            with batches.serving(batches.Provider(reply=replies_of(biller))) as base:
-                values = config(
-                    home, base, rows=rows(kinds, 2), generation__price=PRICE, generation__max_tokens=30,
-                    generation__transport="batch", generation__api_key_env="BATCH_KEY",
-                    generation__batch={"poll_seconds": 0.01, "attempts": attempts},
-                )  # fmt: skip
-                for place in places:
-                    killed += processes.run(config=values, die_at={kind: place}) == KILLED
-                assert processes.run(config=values) == 0
-            told = {line["id"]: line["cost"] for line in lines(home / "run" / "rollouts.jsonl")}
-            billed = {row["id"]: biller.by_prompt[row["user_query"]] * OF_BATCHES for row in rows(kinds, 2)}
-            assert told == pytest.approx(billed, rel=0.01), places
-            summary = orjson.loads((home / "run" / "summary.json").read_bytes())
-            assert summary["cost"] == pytest.approx(biller.bill * OF_BATCHES, rel=0.01), places
+    processes = Zygote()
+    for number, places in enumerate(itertools.pairwise(dying_at(kind))):
+        biller = Biller()
+        home = tmp_path / str(number)
+        home.mkdir()
+        with batches.serving(batches.Provider(reply=replies_of(biller))) as base:
+            values = config(
+                home, base, rows=rows(kinds, 2), generation__price=PRICE, generation__max_tokens=30,
+                generation__transport="batch", generation__api_key_env="BATCH_KEY",
+                generation__batch={"poll_seconds": 0.01, "attempts": attempts},
+            )  # fmt: skip
+            for place in places:
+                killed += processes.run(config=values, die_at={kind: place}) == KILLED
+            assert processes.run(config=values) == 0
+        told = {line["id"]: line["cost"] for line in lines(home / "run" / "rollouts.jsonl")}
+        billed = {row["id"]: biller.by_prompt[row["user_query"]] * OF_BATCHES for row in rows(kinds, 2)}
+        assert told == pytest.approx(billed, rel=0.01), places
+        summary = orjson.loads((home / "run" / "summary.json").read_bytes())
+        assert summary["cost"] == pytest.approx(biller.bill * OF_BATCHES, rel=0.01), places
     assert killed >= 4
 
 
