@@ -34,7 +34,7 @@ from reward_kit.errors import DatasetError
 from reward_kit.models import Rollout, Sample
 from reward_kit.stores.addresses import is_stored, under
 
-__all__ = ["Split", "SplitAnswers", "SplitStream", "is_local", "load_split_answers", "load_splits"]
+__all__ = ["Split", "SplitAnswers", "SplitStream", "is_local"]
 
 _HOPELESS = 100
 """When so many rows of a split were read and none could be used, the others will not be better."""
@@ -51,36 +51,6 @@ class Split(NamedTuple):
     kind: str
 
 
-def load_splits(
-    config: DatasetConfig,
-    splits: Sequence[Split],
-    *,
-    each: int | None = None,
-    system_prompt: str | None = None,
-    among: Collection[str] | None = None,
-) -> SplitStream:
-    """The samples of the splits of a dataset, at most `each` of every split.
-
-    `among` names all splits that rows may belong to, where these are only some of them.
-    """
-    return SplitStream(config, splits, each, system_prompt, among)
-
-
-def load_split_answers(
-    config: DatasetConfig,
-    splits: Sequence[Split],
-    *,
-    each: int | None = None,
-    system_prompt: str | None = None,
-    among: Collection[str] | None = None,
-) -> SplitAnswers:
-    """The answers that the rows of the splits hold in `config.response_column`, of at most `each` queries per split.
-
-    `among` names all splits that rows may belong to, where these are only some of them.
-    """
-    return SplitAnswers(config, splits, each, system_prompt, among)
-
-
 def is_local(path: str) -> bool:
     """Whether `path` means files, and not a dataset of the Hub."""
     named = is_stored(path) or "{split}" in path or "*" in path or path.startswith(("/", "./", "../", "~"))
@@ -94,10 +64,12 @@ class SplitStream(SampleStream):
         self,
         config: DatasetConfig,
         splits: Sequence[Split],
-        each: int | None,
-        system_prompt: str | None,
+        *,
+        each: int | None = None,
+        system_prompt: str | None = None,
         among: Collection[str] | None = None,
     ) -> None:
+        """Of each split at most `each`. `among` names all splits that rows may belong to, where these are only some."""
         names = {split.name for split in splits} if among is None else {*among}
         self._splits = _SplitSource([_open(config, split, names) for split in splits], each)
         super().__init__(_feed(config, self._splits), system_prompt, None)
@@ -118,10 +90,12 @@ class SplitAnswers(RolloutStream):
         self,
         config: DatasetConfig,
         splits: Sequence[Split],
-        each: int | None,
-        system_prompt: str | None,
+        *,
+        each: int | None = None,
+        system_prompt: str | None = None,
         among: Collection[str] | None = None,
     ) -> None:
+        """Those in `config.response_column`, of at most `each` queries of a split; `among` as for `SplitStream`."""
         names = {split.name for split in splits} if among is None else {*among}
         answer = config.response_column
         self._splits = _SplitSource([_open(config, split, names, answer) for split in splits], None)

@@ -18,7 +18,7 @@ from reward_kit.datasets import load_rollouts, load_samples, rollouts_from_rows,
 from reward_kit.datasets.ground_truths import CANDIDATES, AmbiguousTruth
 from reward_kit.datasets.interpret import RowReader, rollouts_of, sample_of
 from reward_kit.datasets.rows import BadRow
-from reward_kit.datasets.splits import Split, load_split_answers, load_splits
+from reward_kit.datasets.splits import Split, SplitAnswers, SplitStream
 from reward_kit.errors import DatasetError
 from reward_kit.evaluating import evaluate
 from reward_kit.evaluators import preview_reward, read_samples
@@ -105,7 +105,7 @@ def test_a_split_of_no_special_kind_is_read_as_a_run_reads_it(place: Path, case:
     row = {**case.row, "split": "chat"}
     config = DatasetConfig(path_or_name=written(place, row))
     read = outcome(lambda: [RowReader().sample(row)])
-    split = outcome(lambda: load_splits(config, [Split("chat", "chat")]))
+    split = outcome(lambda: SplitStream(config, [Split("chat", "chat")]))
     assert split == read or _without_reference(split) == read
 
 
@@ -180,7 +180,7 @@ def test_every_door_to_a_file_hands_a_number_over_as_the_file_has_it(tmp_path: P
     seen.clear()
     regenerate(str(file), judge, model="mock", cache={"enabled": False})
     assert sorted(seen) == sorted(2 * as_written), "the old answers, and the new ones"
-    table = load_split_answers(DatasetConfig(path_or_name=str(file)), [Split("sums", "sums")])
+    table = SplitAnswers(DatasetConfig(path_or_name=str(file)), [Split("sums", "sums")])
     texts = [each.sample.ground_truth_text or str(each.sample.ground_truth) for each in table]
     assert texts == [number for number, _ in said]
 
@@ -195,7 +195,7 @@ def test_what_a_column_in_other_capitals_says_stands_behind_the_conversation() -
 def test_one_message_is_a_conversation_in_a_split_too(place: Path) -> None:
     row = {"id": "a", "messages": {"role": "user", "content": "?"}, "answer": "4"}
     config = DatasetConfig(path_or_name=written(place, row))
-    (sample,) = load_splits(config, [Split("sums", "sums")])
+    (sample,) = SplitStream(config, [Split("sums", "sums")])
     assert ([turn.text for turn in sample.messages], sample.ground_truth) == (["?"], "4")
 
 

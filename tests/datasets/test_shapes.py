@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reward_kit.config_models import DatasetConfig, DatasetFormat
 from reward_kit.datasets import load_samples, rollouts_from_rows, samples_from_rows
 from reward_kit.datasets.shapes import FORMATS
-from reward_kit.datasets.splits import Split, load_splits
+from reward_kit.datasets.splits import Split, SplitStream
 from reward_kit.errors import DatasetError
 from reward_kit.models import Sample
 
@@ -188,7 +188,7 @@ def test_a_run_and_an_experiment_over_the_same_rows_name_and_ask_the_same(name: 
     if name == "nemotron":
         path.write_text(f"{json.dumps(KNOWN[name][0])}\n", encoding="utf-8")
     run = [(one.id, one.messages, one.ground_truth) for one in load_samples(config)]
-    experiment = [(one.id, one.messages, one.ground_truth) for one in load_splits(config, [Split("math", "math")])]
+    experiment = [(one.id, one.messages, one.ground_truth) for one in SplitStream(config, [Split("math", "math")])]
     assert run == experiment
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets import splits
-from reward_kit.datasets.splits import Split, SplitStream, is_local, load_split_answers, load_splits
+from reward_kit.datasets.splits import Split, SplitAnswers, SplitStream, is_local
 from reward_kit.errors import DatasetError
 from reward_kit.models import Rollout
 from tests.loopback.experiments import ROWS, chat_row, dataset, math_row, write_lines
@@ -20,7 +20,7 @@ MATH = [Split("math", "math")]
 
 def load(path: Path | str, splits: list[Split] = THREE, each: int | None = None, skip: bool = True) -> SplitStream:
     config = DatasetConfig(path_or_name=str(path), on_bad_row="skip" if skip else "error")
-    return load_splits(config, splits, each=each)
+    return SplitStream(config, splits, each=each)
 
 
 def names(stream: SplitStream) -> list[tuple[str | None, str]]:
@@ -103,7 +103,7 @@ def test_splits_of_the_hub_are_loaded_one_by_one(
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     files = {split: write_parquet(tmp_path / "data", split, split) for split in ROWS}
     config = DatasetConfig(source_type="huggingface", path_or_name="parquet", data_files=files, streaming=streaming)
-    stream = load_splits(config, THREE, each=2)
+    stream = SplitStream(config, THREE, each=2)
     assert names(stream) == [name for name in ALL if not name[1].endswith("2")]
     tools = [sample.tools for sample in stream if sample.split == "tool_calling"]
     assert tools[0] is not None and tools[0][0]["function"]["name"] == "look_up"
@@ -166,7 +166,7 @@ def test_names_of_the_hub_and_paths_are_told_apart(tmp_path: Path) -> None:
 
 def answers(path: Path, column: str, splits: list[Split] = MATH, each: int | None = None) -> list[Rollout]:
     config = DatasetConfig(path_or_name=str(path), on_bad_row="skip", response_column=column)
-    return list(load_split_answers(config, splits, each=each))
+    return list(SplitAnswers(config, splits, each=each))
 
 
 def test_answers_in_a_column_are_neither_asked_nor_the_ground_truth(tmp_path: Path) -> None:

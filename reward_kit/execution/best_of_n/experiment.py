@@ -33,7 +33,7 @@ from reward_kit.config_models import (
     validated,
 )
 from reward_kit.datasets.ground_truths import KINDS
-from reward_kit.datasets.splits import Split, SplitAnswers, SplitStream, is_local, load_split_answers, load_splits
+from reward_kit.datasets.splits import Split, SplitAnswers, SplitStream, is_local
 from reward_kit.doors import AT_BEST_OF_N, leaves, nested
 from reward_kit.errors import ConfigError
 from reward_kit.redaction import without_secrets
@@ -143,7 +143,7 @@ class ExperimentConfig(StrictPart):
     def samples(self, splits: tuple[str, ...] | None = None) -> SplitStream | SplitAnswers:
         """The queries, or the answers that the dataset has; of these splits only where some are named."""
         kinds = [Split(split, self._kind(split)) for split in splits or self.splits]
-        load = load_splits if self.response_column is None else load_split_answers
+        load = SplitStream if self.response_column is None else SplitAnswers
         config = self.pipeline_config()
         assert config.dataset is not None
         return load(config.dataset, kinds, each=self.max_queries, system_prompt=config.system_prompt, among=self.splits)
