@@ -41,6 +41,7 @@ from reward_kit.metric_folders import ENTRY, FUNCTION, by_metrics, check_folder,
 from reward_kit.remote.protocol import ROUTE
 from reward_kit.remote.reward import open_remote
 from reward_kit.reward_call import RewardCall
+from reward_kit.storage.files import Draft
 from reward_kit.storage.vocabularies import RUN
 
 __all__ = [
@@ -337,14 +338,14 @@ def huggingface_dataset_to_jsonl(
         with tempfile.NamedTemporaryFile(prefix="reward-kit-", suffix=".jsonl", delete=False) as made:
             output_file = made.name
     written = 0
-    with Path(output_file).open("w", encoding="utf-8") as out:
+    with Draft(Path(output_file), advice="Nothing was changed: make room.") as draft:
         for held in islice(source.rows(BadRows(skip=True)), max_samples):
             row = held.columns
             conversation = _conversation(row, prompt_key, response_key)
             if conversation is None:
                 continue
             kept = {ours: row[theirs] for theirs, ours in named.items() if theirs in row}
-            out.write(json.dumps({"messages": conversation, **kept}, default=str) + "\n")
+            draft.write(json.dumps({"messages": conversation, **kept}, default=str).encode() + b"\n")
             written += 1
     if not written:
         raise DatasetError(

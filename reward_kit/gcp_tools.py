@@ -16,6 +16,7 @@ from reward_kit.deploy.plan import Command, fact_at
 from reward_kit.deploy.suspicious import is_credential_file, is_litter
 from reward_kit.errors import DeployError
 from reward_kit.redaction import mask_words, remember
+from reward_kit.storage.files import write_whole
 
 __all__ = [
     "build_and_push_docker_image",
@@ -70,14 +71,14 @@ def build_and_push_docker_image(
     if dry_run:
         return _run(Command(argv=argv), dry_run=True)[0]
     before = dockerfile.read_bytes() if dockerfile.exists() else None
-    dockerfile.write_text(dockerfile_content, encoding="utf-8")
+    write_whole(dockerfile, dockerfile_content)
     try:
         return _run(Command(argv=argv), dry_run=False)[0]
     finally:
         if before is None:
             dockerfile.unlink(missing_ok=True)
         else:
-            dockerfile.write_bytes(before)
+            write_whole(dockerfile, before)
 
 
 def ensure_artifact_registry_repo_exists(project_id: str, region: str, repo_name: str, dry_run: bool = False) -> bool:

@@ -74,12 +74,24 @@ def _grows(node: ast.AST) -> bool:
     """`os.O_APPEND`, or a file opened with a mode that has an `a`."""
     if isinstance(node, ast.Attribute | ast.Name):
         return _name(node).endswith("O_APPEND")
+    return any("a" in mode for mode in _modes(node))
+
+
+def _is_written_in_place(node: ast.AST) -> bool:
+    """A file opened with a mode that has a `w` or an `x`, or what `pathlib` has for that."""
+    if isinstance(node, ast.Call) and _name(node.func).rpartition(".")[2] in {"write_text", "write_bytes"}:
+        return True
+    return any({*mode} & {*"wx"} for mode in _modes(node))
+
+
+def _modes(node: ast.AST) -> list[str]:
+    """The mode in which a file is opened, where one is; of several texts, all that may be one."""
     if not isinstance(node, ast.Call) or _name(node.func).rpartition(".")[2] not in {"open", "fdopen"}:
-        return False
+        return []
     behind_the_path = 1 if isinstance(node.func, ast.Name) else 0
     values = [*node.args[behind_the_path:], *(keyword.value for keyword in node.keywords if keyword.arg == "mode")]
     modes = [value.value for value in values if isinstance(value, ast.Constant)]
-    return any(isinstance(mode, str) and "a" in mode and {*mode} <= {*"abt+"} for mode in modes)
+    return [mode for mode in modes if isinstance(mode, str) and {*mode} <= {*"awxbt+"}]
 
 
 def _is_replaced(node: ast.AST) -> bool:
@@ -172,6 +184,32 @@ FENCES = {
             "open(path, '+at')",
             "f(O_APPEND)",
         ],
+    ),
+    "a file that is written in place": Fence(
+        _is_written_in_place,
+        {
+            "storage/files.py": "the place: a draft",
+            "storage/training_files.py": "lines beside a draft, which are removed",
+            "sandbox/": "files of a sandbox, and of the kernel",
+            "rewards/_support/sql_runner.py": "the answer of a process of ours",
+            "stores/fetching.py": "a copy in a folder that is removed, or that nobody reads half",
+            "agent/resources/filesystem_resource.py": "a world's own archive",
+            "agent/resources/sql_connection.py": "a world's own database",
+            "agent/resources/directory.py": "a mark in a folder of the world",
+            "agent/resources/file_tree.py": "in memory",
+            "deploy/archive.py": "files to build from, made anew each time",
+            "deploy/state.py": "a lock",
+            "deploy/machine.py": "what a program that is left running prints",
+            "deploy/wheels.py": "a folder that is removed",
+            "deploy/fireworks/evaluators.py": "in memory",
+            "deploy/fireworks/rl_backend.py": "a folder that is removed",
+            "evaluators.py": "a folder that is removed",
+            "viewer/access.py": "a folder that is removed",
+            "viewer/reviewing/trial_process.py": "a stream of the process",
+            "agent/mcp/server.py": "a stream of the process",
+            "agent/mcp/gym_server.py": "a stream of the process",
+        },
+        ["path.write_text(text)", "Path(name).write_bytes(data)", "open(path, 'w')", "path.open(mode='xb')"],
     ),
     "a file that is replaced": Fence(
         _is_replaced,
@@ -393,7 +431,7 @@ def test_who_does_it_elsewhere_is_found(what: str, source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "open(path, 'rb')", "open('a')", "path.open('wb')", "text.replace('a', 'b')", "moment.replace(tzinfo=None)",
+        "open(path, 'rb')", "text.replace('a', 'b')", "moment.replace(tzinfo=None)",
         "import aiohttp", "from urllib.parse import quote", "subprocess.run(command)", "import multiprocessing",
         "('id', 'name', 'of', 'mine')", "{'model': 1, 'usage': 2}", "class Settled(Value): ...",
     ],

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from reward_kit.cli_commands.floors import Allowance
-from reward_kit.errors import ConfigError, StorageError
+from reward_kit.errors import ConfigError
 from reward_kit.redaction import blot
+from reward_kit.storage.files import Draft
 from reward_kit.storage.new_files import check_new_file
 from reward_kit.storage.run_directory import OWN_FILES
 from reward_kit.storage.vocabularies import RUN
@@ -104,11 +105,8 @@ def write_junit(path: Path, suites: Iterable[Suite]) -> None:
     report = Element("testsuites", name=_NAME)
     report.extend(suite.element() for suite in suites)
     indent(report)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        ElementTree(report).write(path, encoding="utf-8", xml_declaration=True)
-    except OSError as error:
-        raise StorageError(f"Cannot write {str(path)!r} ({error.strerror}). Name another file with --junit.") from error
+    with Draft(path, advice="Name another file with --junit.", make_folder=True) as draft:
+        draft.write(tostring(report, encoding="utf-8", xml_declaration=True))
 
 
 def _text(value: object) -> str:

@@ -19,6 +19,7 @@ from reward_kit.deploy.carry_out import MissingThing
 from reward_kit.deploy.plan import Action, Command, ReadFile, RemoveFile, Start, Stop, WriteFiles, WriteSecret
 from reward_kit.errors import DeployError
 from reward_kit.redaction import mask, mask_words
+from reward_kit.storage.files import Draft
 
 __all__ = ["MachineHands", "run_command"]
 
@@ -73,9 +74,8 @@ def _read(path: Path) -> str:
 def _write_secret(action: WriteSecret) -> None:
     path = Path(action.path)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), 0o600)  # also of a file that was there
-        file.write(f"{action.value}\n")
+    with Draft(path, mode=0o600) as draft:
+        draft.write(f"{action.value}\n".encode())
 
 
 # ── programs that end ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reward_kit.deploy.plan import Action
 from reward_kit.errors import DeployError
-from reward_kit.storage.files import Draft
+from reward_kit.storage.files import Draft, write_whole
 
 __all__ = ["Deployment", "Deployments", "StepState", "check_id"]
 
@@ -167,4 +167,4 @@ class Deployments:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         ignore = self.folder / ".gitignore"
         if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+            write_whole(ignore, "*\n")

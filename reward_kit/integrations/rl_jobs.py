@@ -34,6 +34,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from reward_kit.errors import ConfigError, MissingExtraError, RewardKitError
 from reward_kit.integrations.shim import write_shim
 from reward_kit.reward_call import RewardCall
+from reward_kit.storage.files import write_whole
 
 __all__ = ["JobBackend", "JobFailedError", "JobRequest", "JobStatus", "LocalBackend", "LocalJob", "RLJob"]
 
@@ -229,7 +230,7 @@ class LocalJob:
 
 def _describe(directory: Path, request: JobRequest, command: Sequence[str]) -> None:
     description = {"command": list(command), "reward": request.reward, "model": request.model, "method": request.method}
-    (directory / "job.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    write_whole(directory / "job.json", json.dumps(description, indent=2) + "\n")
 
 
 def _launch(directory: Path, command: Sequence[str]) -> None:
@@ -250,7 +251,7 @@ def _launch(directory: Path, command: Sequence[str]) -> None:
     threading.Thread(target=process.wait, name="reward-kit job", daemon=True).start()  # so that no zombie is left
     file = directory / "job.json"
     description = {**json.loads(file.read_text(encoding="utf-8")), "process_group": process.pid}
-    file.write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    write_whole(file, json.dumps(description, indent=2) + "\n")
 
 
 def _data(request: JobRequest, directory: Path) -> str:
@@ -260,8 +261,7 @@ def _data(request: JobRequest, directory: Path) -> str:
     path = Path(request.dataset)
     if path.is_file():
         copy = directory / "data" / path.name
-        copy.parent.mkdir(exist_ok=True)
-        copy.write_bytes(path.read_bytes())
+        write_whole(copy, path.read_bytes())
         return str(copy.parent)
     return str(path.resolve()) if path.is_dir() else request.dataset
 
@@ -272,8 +272,7 @@ def _written(rows: Iterable[Mapping[str, Any]], directory: Path) -> str:
         raise ConfigError(
             "The dataset is empty or has rows without a 'prompt'; give each a text or a list of messages."
         )
-    directory.mkdir(exist_ok=True)
-    (directory / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in given), encoding="utf-8")
+    write_whole(directory / "train.jsonl", "".join(f"{json.dumps(row)}\n" for row in given))
     return str(directory)
 
 

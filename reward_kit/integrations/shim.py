@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reward_kit.errors import ConfigError
+from reward_kit.storage.files import write_whole
 
 __all__ = ["literal", "write_shim"]
 
@@ -21,8 +22,7 @@ def write_shim(
     given = [*map(literal, arguments), *(f"{key}={literal(value)}" for key, value in keywords.items())]
     text = f'"""{title}. Written by reward-kit."""\n\nfrom {module} import {function}\n\n'
     path = Path(file)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text}{name} = {function}({', '.join(given)})\n", encoding="utf-8")
+    write_whole(path, f"{text}{name} = {function}({', '.join(given)})\n")
     return path
 
 

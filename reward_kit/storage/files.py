@@ -21,7 +21,7 @@ from typing import BinaryIO, Self
 
 from reward_kit.errors import StorageError
 
-__all__ = ["Draft", "GrowingFile", "write_block"]
+__all__ = ["Draft", "GrowingFile", "write_block", "write_whole"]
 
 _READ_AT_ONCE = 1 << 16
 _NOTHING_LOST = "Nothing before this is lost: make room, then run the same command again."
@@ -158,6 +158,12 @@ class GrowingFile:
                 return start + newline + 1
             end = start
         return 0
+
+
+def write_whole(target: Path, content: bytes | str, *, advice: str = "Nothing was changed: make room.") -> None:
+    """Put this into the place of a file, or change nothing."""
+    with Draft(target, advice=advice, make_folder=True) as draft:
+        draft.write(content.encode() if isinstance(content, str) else content)
 
 
 class Draft:

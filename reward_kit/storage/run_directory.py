@@ -14,6 +14,7 @@ reviews.jsonl    what people said of verdicts; reviews.jsonl.count, how many lin
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -379,8 +380,9 @@ class RunDirectory:
                 f"Another run (process {holder}) is working in {str(self.path)!r}. "
                 "Wait for it, or choose another `output.output_dir`."
             ) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        with contextlib.suppress(OSError):  # without room nobody learns who holds it
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
     def _read_manifest(self) -> dict[str, Any]:
         return read_document(self.path / "manifest.json") or {}

@@ -34,6 +34,7 @@ def run_batch_evaluation(
     When the reward raises, or does not return one result per answer, that is raised here, and nothing is written.
     """
     from reward_kit.common_utils import load_jsonl
+    from reward_kit.storage.files import write_whole
     from reward_kit.typed_interface import checked
 
     reward = checked(load_function(reward_function_path), "batch")
@@ -41,8 +42,7 @@ def run_batch_evaluation(
     for number, batch in enumerate(load_jsonl(batch_jsonl_path), start=1):
         ids = _response_ids(batch, f"Row {number} of {str(batch_jsonl_path)!r}")
         judged += _verdicts(reward, batch, ids, reward_function_kwargs or {})
-    with Path(output_path).open("wb") as file:
-        file.writelines(exact_json.dumps(row) + b"\n" for row in judged)
+    write_whole(Path(output_path), b"".join(exact_json.dumps(row) + b"\n" for row in judged))
     return judged
 
 

@@ -61,6 +61,7 @@ def transform_n_variant_jsonl_to_batch_format(
     as JSON lines, too.
     """
     from reward_kit.common_utils import load_jsonl
+    from reward_kit.storage.files import write_whole
 
     conversations = (messages_field, *(fallback_messages_fields or ()), *_CONVERSATIONS)
     given = {request_id_field, response_id_field, *conversations}
@@ -80,8 +81,7 @@ def transform_n_variant_jsonl_to_batch_format(
         prompts.setdefault(prompt, []).append(_Answer(which, messages, _columns(row, given)))
     batches = [_batch(prompt, answers) for prompt, answers in prompts.items()]
     if output_file_path is not None:
-        with Path(output_file_path).open("wb") as file:
-            file.writelines(exact_json.dumps(batch) + b"\n" for batch in batches)
+        write_whole(Path(output_file_path), b"".join(exact_json.dumps(batch) + b"\n" for batch in batches))
     return batches
 
 

@@ -1,29 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that has imported reward-kit and forks one child for each job, so that a run starts in milliseconds.
 
-    one JSON line in    {"config": …, "phase": …, "die_at": {"bytes": 1234}}, or {"experiment": …, "die_at": …},
+    one JSON line in    {"config": …, "phase": …, "die_at": {"bytes": 1234}}, or {"experiment": …, "die_at": …}, or
+                        {"command": ["run", …], "home": …, "room": 600, "powers": false}, as a person types it,
                         with what is imported before the fork, the environment of the child, and where it complains
     two JSON lines out  {"pid": …} as soon as the child exists, {"status": …} once it is gone (-9: it was killed)
 
 A child can be told to kill itself, with SIGKILL, at a chosen byte written to its journals (the bytes before it are
-written, those after it are not) or at a chosen file operation in its run directory (just before it happens).
+written, those after it are not) or at a chosen file operation in its run directory (just before it happens). With a
+`room`, no file can grow beyond so many bytes; without `powers`, root is an ordinary user without a home. What a command
+says comes with its status.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import importlib
 import os
+import resource
 import signal
+import struct
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 FILE_OPERATIONS = frozenset({"open", "os.rename", "os.truncate", "os.remove", "os.mkdir"})
+
+
+class Ended(NamedTuple):
+    """What came of a command."""
+
+    code: int
+    said: str
 
 
 class Zygote:
@@ -50,6 +63,12 @@ class Zygote:
         self.start(**job)
         return self.wait()
 
+    def command(self, home: Path, *words: str | Path, room: int | None = None, powers: bool = True) -> Ended:
+        """Call `reward-kit` in a folder: how it ended, and all that it said."""
+        self.start(command=[*map(str, words)], home=str(home), room=room, powers=powers)
+        reply = self._reply()
+        return Ended(int(reply["status"]), str(reply["said"]))
+
     def _reply(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         reply: dict[str, Any] = orjson.loads(self._process.stdout.readline())
@@ -75,20 +94,24 @@ def _main() -> None:
         job = orjson.loads(line)
         for name in job["preload"]:
             importlib.import_module(name)
+        heard, said = os.pipe()
         pid = os.fork()
         if pid == 0:
-            _child(job)
+            _child(job, said)
+        os.close(said)
         _say({"pid": pid})
+        with os.fdopen(heard, "rb") as pipe:
+            words = pipe.read().decode(errors="replace")
         _, status = os.waitpid(pid, 0)
-        _say({"status": os.waitstatus_to_exitcode(status)})
+        _say({"status": os.waitstatus_to_exitcode(status), "said": words})
 
 
-def _say(fact: dict[str, int]) -> None:
+def _say(fact: dict[str, Any]) -> None:
     sys.stdout.buffer.write(orjson.dumps(fact, option=orjson.OPT_APPEND_NEWLINE))
     sys.stdout.buffer.flush()
 
 
-def _child(job: dict[str, Any]) -> None:
+def _child(job: dict[str, Any], said: int) -> None:
     code = 1
     try:
         os.environ.clear()
@@ -96,8 +119,11 @@ def _child(job: dict[str, Any]) -> None:
         if "stderr" in job:
             os.dup2(os.open(job["stderr"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        if "command" in job:
+            os.dup2(said, 2)
+        os.close(said)
         os.dup2(2, 1)
-        code = _run(job)
+        code = _run_command(job) if "command" in job else _run(job)
     finally:
         os._exit(code)
 
@@ -128,6 +154,34 @@ def _run(job: dict[str, Any]) -> int:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     return 0 if result.status == "finished" else 3
+
+
+def _run_command(job: dict[str, Any]) -> int:
+    from reward_kit.cli import main
+
+    os.chdir(job["home"])
+    os.environ["COLUMNS"] = "400"
+    if job["powers"] is False:
+        os.environ.pop("HOME", None)
+        _give_up_powers()
+    if job["room"] is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["room"], job["room"]))
+    sys.argv = ["reward-kit", *job["command"]]
+    try:
+        main()
+    except SystemExit as leave:
+        return leave.code if isinstance(leave.code, int) else 0 if leave.code is None else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
+
+
+def _give_up_powers() -> None:
+    """Have what permissions say count, for root too."""
+    version_3 = struct.pack("=II", 0x20080522, 0)
+    if ctypes.CDLL(None, use_errno=True).capset(version_3, bytes(24)) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
 
 
 def _run_experiment(job: dict[str, Any]) -> int:

@@ -45,6 +45,7 @@ from reward_kit.models import (
     Sample,
     ToolUse,
 )
+from reward_kit.storage.files import write_whole
 from reward_kit.typed_interface import reward_function
 
 __all__ = [
@@ -142,7 +143,7 @@ def _renamed(call: Mapping[str, Any]) -> dict[str, Any]:
 def write_rows(category: str, path: str | Path) -> int:
     """Write the tasks of a category as a JSONL dataset; how many there are."""
     lines = [json.dumps(row, ensure_ascii=False) for row in rows(category)]
-    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_whole(Path(path), "".join(f"{line}\n" for line in lines))
     return len(lines)
 
 

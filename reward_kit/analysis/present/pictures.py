@@ -6,7 +6,7 @@ Nothing is fetched from the network, and the same figures give the same file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from reward_kit.analysis.present.report_tables import report_tables
 from reward_kit.analysis.present.text_table import TextTable
 from reward_kit.analysis.report import Report
 from reward_kit.errors import ConfigError, MissingExtraError
+from reward_kit.storage.files import Draft
 
 __all__ = ["check_picture", "draw", "plot"]
 
@@ -51,13 +52,12 @@ def draw(reports: Sequence[Report], target: Path, compared: Sequence[str] = ()) 
     drawings = [lay_out(chart) for chart in charts_of(reports)]
     if not drawings:
         raise ConfigError("Nothing was judged, so there is nothing to draw. Inspect the failures first.")
-    try:
-        if target.suffix.casefold() == ".html":
-            _write_html(reports, drawings, target, compared)
+    kind = target.suffix.casefold()
+    with Draft(target, advice="Name another file.") as draft:
+        if kind == ".png":
+            _write_png(drawings, draft.path)
         else:
-            _WRITERS[target.suffix.casefold()](drawings, target)
-    except OSError as error:
-        raise ConfigError(f"Cannot write {str(target)!r}: {error.strerror}. Name another file.") from error
+            draft.write((_svg_of(drawings) if kind == ".svg" else _html(reports, drawings, compared)).encode())
 
 
 def check_picture(path: Path) -> None:
@@ -72,17 +72,17 @@ def check_picture(path: Path) -> None:
 # ── SVG and HTML ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _write_svg(drawings: Sequence[Drawing], target: Path) -> None:
+def _svg_of(drawings: Sequence[Drawing]) -> str:
     width, height = max(one.width for one in drawings), sum(one.height for one in drawings)
     parts, top = [f'<rect width="{width:g}" height="{height:g}" fill="white"/>'], 0.0
     for drawing in drawings:
         parts.append(f'<g transform="translate(0 {top:g})">{"".join(_svg_shapes(drawing, _PAPER))}</g>')
         top += drawing.height
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}"'
-    target.write_text(f'{head} height="{height:g}" font-family="{_FONT}">{"".join(parts)}</svg>\n', encoding="utf-8")
+    return f'{head} height="{height:g}" font-family="{_FONT}">{"".join(parts)}</svg>\n'
 
 
-def _write_html(reports: Sequence[Report], drawings: Sequence[Drawing], target: Path, compared: Sequence[str]) -> None:
+def _html(reports: Sequence[Report], drawings: Sequence[Drawing], compared: Sequence[str]) -> str:
     title = reports[0].name if len(reports) == 1 else "Several runs"
     found = compared or [_named(report, len(reports) > 1) for report in reports]
     body = [f"<h1>{escape(title)}</h1>", *(f'<p class="found">{escape(sentence)}</p>' for sentence in found)]
@@ -94,10 +94,10 @@ def _write_html(reports: Sequence[Report], drawings: Sequence[Drawing], target: 
             body += [f"<h1>{escape(report.name)}</h1>", *_sentences(report_conclusion(report))]
         body += [_table(table) for table in report_tables(report)]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-    page = (
-        f'<!doctype html><html lang="en"><head>{head}<style>{_STYLE}</style></head><body>{"".join(body)}</body></html>'
+    return (
+        f'<!doctype html><html lang="en"><head>{head}<style>{_STYLE}</style></head>'
+        f"<body>{''.join(body)}</body></html>\n"
     )
-    target.write_text(page + "\n", encoding="utf-8")
 
 
 def _named(report: Report, one_of_several: bool) -> str:
@@ -206,5 +206,4 @@ def _paint(axes: Any, shape: Shape, colour: str, top: float, layer: int) -> None
             )  # fmt: skip
 
 
-_WRITERS: dict[str, Callable[[Sequence[Drawing], Path], None]] = {".png": _write_png, ".svg": _write_svg}
-_KINDS = (*_WRITERS, ".html")
+_KINDS = (".png", ".svg", ".html")

@@ -20,6 +20,7 @@ from reward_kit.deploy.fireworks.evaluators import create_evaluator
 from reward_kit.deploy.fireworks.jobs import LOSSES, FireworksJob, start_training, training_body
 from reward_kit.errors import ConfigError
 from reward_kit.integrations.rl_jobs import JobRequest
+from reward_kit.storage.files import write_whole
 
 __all__ = ["FireworksBackend"]
 
@@ -41,8 +42,7 @@ class FireworksBackend:
         note = request.output_dir / _NOTE
         job_id = str(settings.pop("job_id", None) or _noted(note) or _id_from(request.output_dir))
         body = training_body(api, model=request.model, dataset="d", evaluator="e", settings=settings)  # checked first
-        request.output_dir.mkdir(parents=True, exist_ok=True)
-        note.write_text(json.dumps({"backend": "fireworks", "job": job_id}) + "\n", encoding="utf-8")
+        write_whole(note, json.dumps({"backend": "fireworks", "job": job_id}) + "\n")
         job = FireworksJob(api, "rl", job_id)
         if api.find(job.name) is not None:
             return job

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reward_kit.errors import StorageError
 from reward_kit.storage.batch_journal import BATCH_FILES
+from reward_kit.storage.files import Draft
 from reward_kit.storage.mirror.contents import Contents, MirroredFile
 from reward_kit.storage.mirror.ownership import NOTE, Claim, claim, read_contents, read_owner, remembered
 from reward_kit.storage.run_directory import RunDirectory
@@ -93,8 +94,7 @@ def download(store: Store, mirror: str, contents: Contents, folder: Path) -> Non
 
 
 def _download(store: Store, mirror: str, file: MirroredFile, target: Path) -> None:
-    target.parent.mkdir(exist_ok=True)
-    with target.open("wb") as copy:
+    with Draft(target, make_folder=True) as copy:
         for part in file.parts:
             digest = hashlib.sha256()
             for start in range(0, part.end - part.start, _PIECE):
@@ -106,6 +106,4 @@ def _download(store: Store, mirror: str, file: MirroredFile, target: Path) -> No
                     f"{under(mirror, part.name)!r} is damaged: it is not what was written there. Restore it from an "
                     "older version in the store, or start again with another `output.mirror`."
                 )
-        copy.flush()
-        os.fsync(copy.fileno())
     os.utime(target, ns=(file.modified_ns, file.modified_ns))

@@ -18,7 +18,7 @@ from reward_kit.analysis import Report, analyse, load, plot
 from reward_kit.analysis.present.chart_layout import PlacedText, Stroke, lay_out
 from reward_kit.analysis.present.charts import Chart, charts_of, curve_chart
 from reward_kit.analysis.present.terminal_chart import draw_chart
-from reward_kit.errors import ConfigError
+from reward_kit.errors import ConfigError, StorageError
 from tests.analysis.experiments import graded_rows, rows_of, simulated, table, table_of
 
 REPORT = analyse(table(simulated(1, size=8)))
@@ -203,7 +203,7 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
         plot(REPORT, tmp_path / "curve.bmp")
     with pytest.raises(ConfigError, match="nothing to draw"):
         plot(analyse(table({"a": "."})), tmp_path / "curve.html")
-    with pytest.raises(ConfigError, match="Cannot write"):
+    with pytest.raises(StorageError, match="Cannot write"):
         plot(REPORT, tmp_path / "no" / "such" / "folder.html")
 
 

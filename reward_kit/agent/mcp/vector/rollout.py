@@ -17,6 +17,7 @@ from reward_kit.agent.mcp.vector.playback import ENVIRONMENT, PlaybackPolicyBase
 from reward_kit.agent.mcp.vector.policy import LLMBasePolicy
 from reward_kit.agent.mcp.vector.types import DatasetRow, MCPSession, MCPToolCall, Trajectory
 from reward_kit.errors import ItemError
+from reward_kit.storage.files import Draft
 
 __all__ = ["ExecutionManager", "rollout", "test_mcp"]
 
@@ -197,7 +198,7 @@ def _is_over(trajectory: Trajectory) -> bool:
 def _write_log(path: str, policy: Policy, trajectories: list[Trajectory]) -> None:
     """The conversations of the environments that ended, as chat messages with what they were worth."""
     histories = getattr(policy, "conversation_histories", {})
-    with Path(path).open("w", encoding="utf-8") as lines:
+    with Draft(Path(path)) as draft:
         for index, trajectory in enumerate(trajectories):
             if not trajectory.terminated or not histories.get(index):
                 continue
@@ -210,4 +211,4 @@ def _write_log(path: str, policy: Policy, trajectories: list[Trajectory]) -> Non
                 "success": trajectory.total_reward > 0,
                 "control_plane_summary": trajectory.control_plane_summary,
             }
-            lines.write(json.dumps({"messages": histories[index], "metadata": metadata}) + "\n")
+            draft.write(json.dumps({"messages": histories[index], "metadata": metadata}).encode() + b"\n")
