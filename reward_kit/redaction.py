@@ -31,6 +31,7 @@ __all__ = [
     "forget_all",
     "is_secret_name",
     "is_variable_name",
+    "looks_drawn",
     "looks_secret",
     "mask",
     "mask_words",
@@ -188,7 +189,7 @@ def _fits(name: str, value: str) -> bool:
         return True
     value = value.strip()
     if words[-1] in _IF_DRAWN:
-        return _is_drawn(value) or (words[-1] == "pin" and _DIGITS_OF_A_PIN.fullmatch(value) is not None)
+        return looks_drawn(value) or (words[-1] == "pin" and _DIGITS_OF_A_PIN.fullmatch(value) is not None)
     if len(value) < _SHORTEST or not _OF_A_KEY.fullmatch(value) or _is_reference(value):
         return False
     of_a_variable = name.isupper() and len(words) > 1  # `COHERE_KEY`
@@ -305,8 +306,8 @@ def _is_mixed(text: str) -> bool:
     return 10 * len(_CHANGES.findall(text)) >= _CHANGES_IN_TEN * len(text)
 
 
-def _is_drawn(text: str) -> bool:
-    """The same of a shorter value, behind a name that makes it likely."""
+def looks_drawn(text: str) -> bool:
+    """Whether a value looks drawn at random, which may be as short as a password is: where that is likely."""
     return _DRAWN.fullmatch(text) is not None and _is_mixed(text)
 
 

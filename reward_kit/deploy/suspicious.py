@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-from reward_kit.redaction import is_secret_name, looks_secret
+from reward_kit.redaction import is_secret_name, looks_drawn, looks_secret
 from reward_kit.storage.new_files import is_run_directory
 from reward_kit.storage.run_directory import OWN_FILES
 
@@ -42,7 +45,7 @@ _STAND_IN_BEARER = re.compile(r"\b(?:Bearer|Basic|Token)\s+[^\s\d]+(?=\s|$)", re
 _STAND_IN_LOGIN = re.compile(r"//(?:(?:user(?:name)?|me):(?:pass(?:word)?|secret|\*+)|[a-z]+:[A-Z_]+)@")
 _NAMED = re.compile(
     r"""["']?(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,80})(?:(?<!\Wkey)["']\s*,\s*(?=["'])|["']?\]?\s*"""
-    r"""(?::\s*[A-Za-z_][\w.\[\]| ]{0,60}?=(?=\s*[rbuf]{0,2}["'])|:=|=>|[:=]|(?<=\w)>)\s*)"""
+    r"""(?::\s*[A-Za-z_][\w.\[\]| ]{0,60}?=(?=\s*[rbuf]{0,2}["'])|:=|=>|[:=]|(?<=\w)>)\s*(?:\(\s*(?=["']))?)"""
 )
 """Before a value: `name = `, `"name": `, `environ["name"] = `, `name: str = `, `("name", `, `<name>`."""
 _PAIRED = re.compile(r"""auth\s*=\s*\(\s*["'][^"']{0,80}["']\s*,\s*(?=["'])""")
@@ -55,12 +58,16 @@ _TAKES_ONE = re.compile(
 """A function whose first argument may be a key: `login('…')`, `cohere.Client('…')`, `set_api_key('…')`."""
 _MAY_HOLD_ONE = re.compile(
     rb"(?i)key|token|secret|pass|pwd|cred|auth|login|bearer|client|connect|session|webhook|hooks|://|-----begin"
-    rb"|sk[-_]|hf_|gh[oprsu]_|xox|akia|asia|aiza|eyj|api|sig="
+    rb"|sk[-_]|hf_|gh[oprsu]_|xox|akia|asia|aiza|eyj|api|sig=|\w\([rbuf]{0,2}[\"']"
 )
 """What a line with a credential has in it."""
 _CODE = re.compile(r"[(\[{]|\.\w+\.")
 _SHORTEST_WORD = 10
-_UTF_16 = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_WIDE = {
+    "utf-32-le": (b"\xff\xfe\0\0", 4, 0), "utf-32-be": (b"\0\0\xfe\xff", 4, 3),
+    "utf-16-le": (b"\xff\xfe", 2, 0), "utf-16-be": (b"\xfe\xff", 2, 1),
+}  # fmt: skip
+"""Encodings with several bytes per character: what a text may begin with, how many, and which of them has ASCII."""
 
 
 def is_litter(path: str) -> bool:
@@ -94,8 +101,11 @@ def is_written_by_us(path: Path, project: Path) -> bool:
         return any(mark in part for mark in _MARKS for part in (head, file.read()))
 
 
-_OF_OURS = frozenset({".parquet", ".pq", ".html", ".htm"})
-_MARKS = (b"\nreward-kit check:", b'<meta name="generator" content="reward-kit ')
+_OF_OURS = frozenset({".parquet", ".pq", ".html", ".htm", ".xml", ".jsonl"})
+_MARKS = (
+    b"\nreward-kit check:", b'<meta name="generator" content="reward-kit ', b'<testsuites name="reward-kit"',
+    b'{"schema":2,"id":"',
+)  # fmt: skip
 _LOOKED_AT = 1 << 20
 
 
@@ -104,23 +114,72 @@ def credential_in(content: bytes) -> int | None:
     text = _as_utf_8(content)
     if text is None:
         return None
-    for number, line in enumerate(text.split(b"\n"), start=1):
+    lines = _with_literals_joined(text).split(b"\n")
+    columns = _columns_of_credentials(lines[0])
+    for number, line in enumerate(lines, start=1):
         if _MAY_HOLD_ONE.search(line) and _is_suspicious(line.decode(errors="replace")):
+            return number
+        if columns and number > 1 and _holds_one_in(columns, line):
             return number
     return None
 
 
+_LITERALS = re.compile(rb"""(["']) *[+\\]? *(?:\r?(\n)[ \t]+)?\+? *[rbuf]?\1(?=[\w/+=-])([^\n]*)""")
+_MOST_LITERALS = 20
+"""So many pieces of a text are put together."""
+
+
+def _with_literals_joined(text: bytes) -> bytes:
+    """Text in which literals that stand one after the other, as `"sk-" "abc"`, are one; lines keep their numbers."""
+    for _ in range(_MOST_LITERALS):
+        text, joined = _LITERALS.subn(rb"\3\2", text)
+        if not joined:
+            break
+    return text
+
+
+class _Column(NamedTuple):
+    """A column of a table whose name is that of a credential."""
+
+    name: str
+    place: int
+    divider: str
+
+
+def _columns_of_credentials(head: bytes) -> list[_Column]:
+    line = head.decode(errors="replace").strip("\r\ufeff")
+    divider = next((one for one in ",;\t|" if one in line), ",")
+    names = [name.strip().strip("\"'") for name in line.split(divider)]
+    plain = all(_COLUMN.fullmatch(name) for name in names)
+    return [
+        _Column(name.replace(" ", "_"), at, divider) for at, name in enumerate(names) if plain and is_secret_name(name)
+    ]
+
+
+_COLUMN = re.compile(r"[A-Za-z_][\w .-]{0,80}")
+
+
+def _holds_one_in(columns: Sequence[_Column], line: bytes) -> bool:
+    cells = next(csv.reader([line.decode(errors="replace")], delimiter=columns[0].divider), [])
+    held = (f'{column.name} = "{cells[column.place].strip()}"' for column in columns if column.place < len(cells))
+    return any(map(_is_suspicious, held))
+
+
 def _as_utf_8(content: bytes) -> bytes | None:
-    """Text, also of files in UTF-16; None where it is no text."""
+    """Text, also of files with several bytes per character; None where it is no text."""
     head = content[:8192]
     if b"\0" not in head:
         return content
-    named = next((name for mark, name in _UTF_16 if content.startswith(mark)), None)
-    blanks = head[1::2].count(0), head[::2].count(0)
-    name = named or ("utf-16-le" if blanks[0] > blanks[1] else "utf-16-be")
-    if named is None and max(blanks) < len(head) // 2 * 0.6:
-        return None
-    return content.decode(name, errors="replace").encode(errors="replace")
+    for name, (mark, width, own) in _WIDE.items():
+        blanks = [head[place::width].count(0) for place in range(width)]
+        shared = len(head) // width * _MOSTLY
+        in_ascii = all((count < shared) == (place == own) for place, count in enumerate(blanks))
+        if content.startswith(mark) or in_ascii:
+            return content.decode(name, errors="replace").encode(errors="replace")
+    return None
+
+
+_MOSTLY = 0.6
 
 
 def _is_suspicious(line: str) -> bool:
@@ -128,9 +187,17 @@ def _is_suspicious(line: str) -> bool:
     if looks_secret(_STAND_IN_BEARER.sub("", _STAND_IN_LOGIN.sub("//", line))):
         return True
     named = [(found, found["name"]) for found in _NAMED.finditer(line)]
-    named += [(found, "key") for found in _CALLED.finditer(line) if _TAKES_ONE.search(found["name"])]
+    named += [(found, "key") for found in _CALLED.finditer(line) if _takes_one(line, found)]
     named += [(found, "password") for found in _PAIRED.finditer(line)]
     return any(_is_held(line, found, name) for found, name in named)
+
+
+def _takes_one(line: str, found: re.Match[str]) -> bool:
+    """Whether the first argument of a call may be a key: by the name of what is called, or of a class by its looks."""
+    if _TAKES_ONE.search(found["name"]):
+        return True
+    held = _VALUE.match(line, found.end())
+    return found["name"].rpartition(".")[2][0].isupper() and held is not None and looks_drawn(held["value"])
 
 
 def _is_held(line: str, found: re.Match[str], name: str) -> bool:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import shutil
@@ -18,12 +20,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reward_kit._version import __version__
+from reward_kit.cli_commands.junit import write_junit
 from reward_kit.deploy.archive import digest_of, zip_of
 from reward_kit.deploy.bundle import BundleSource, make_bundle
 from reward_kit.deploy.pinned import pin
 from reward_kit.deploy.suspicious import credential_in, is_credential_file, is_litter
 from reward_kit.errors import DeployError
+from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.utils.project_imports import follow_imports, import_roots
+from tests.loopback.runs import config, questions
 
 AWS_KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 AWS_SECRET = "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEY"
@@ -150,6 +155,10 @@ KINDS = {
     "pair": f"auth=('bob', '{DRAWN}')",
     "in an expression": f"if (token := '{DRAWN}'):", "three marks": f'api_key = """{DRAWN}"""',
     "typed": f"SecretStr('{DRAWN}')",
+    "class that nobody knows": f"box = llms.Foo('{DRAWN}', 3)",
+    "literals one after the other": f'api_key = "{DRAWN[:6]}" "{DRAWN[6:]}"',
+    "literals on two lines": f'api_key = ("{DRAWN[:6]}"\n           "{DRAWN[6:]}")',
+    "literals that are added": f"api_key = '{DRAWN[:9]}' + '{DRAWN[9:]}'",
     "xml": f"<password>{DRAWN}</password>", "password of words": "password = 'correct-horse-battery'",
 }  # fmt: skip
 HARMLESS = [
@@ -162,7 +171,8 @@ HARMLESS = [
     'token: str | None = None', 'password: str = field(default_factory=make_password12)',
     'auth = ("basic", "digest")', 'get("token", "unknown")',
     "max_tokens = 123456789012345",
-    "sha = 'a94a8fe5ccb19ba61c4c0873d391e987982fbbd3'",
+    "sha = 'a94a8fe5ccb19ba61c4c0873d391e987982fbbd3'", "Path('data/Train-2024-v2/rows.jsonl')",
+    "Message('The answer is 42, said Bob2')", "api_key,question\nTogetherKey,what", "text = 'a' + 'b'\ncall('c', 'd')",
 ]  # fmt: skip
 
 
@@ -181,8 +191,18 @@ def test_a_credential_in_a_source_file_stops_by_name_and_line(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_credential_is_seen_in_every_encoding(kind: str) -> None:
-    for encoding in ("utf-8", "utf-16", "utf-16-le", "utf-16-be"):
+    for encoding in ("utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"):
         assert credential_in(("x = 1\n" * 20 + KINDS[kind] + "\n").encode(encoding)) is not None, encoding
+
+
+@pytest.mark.parametrize("divider", [",", ";", "\t"])
+def test_a_column_of_credentials_is_seen(divider: str) -> None:
+    table = [["user", "api_key", "note"], ["bob", "", "x"], ["eve", DRAWN, "a, b"]]
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL):
+        text = io.StringIO()
+        csv.writer(text, delimiter=divider, quoting=quoting).writerows(table)
+        assert credential_in(text.getvalue().encode()) == 3
+        assert credential_in(text.getvalue().replace(DRAWN, "none").encode()) is None
 
 
 def test_a_credential_far_behind_in_a_large_file_is_seen() -> None:
@@ -222,6 +242,15 @@ def test_files_of_credentials_are_known_by_name(name: str) -> None:
     assert is_credential_file(name)
     for other in ("env.py", ".env.example", "api_keys.py", "tokens.txt", "tokenizer.json", "keys.py", "monkey.json"):
         assert not is_credential_file(other)
+
+
+def test_what_a_run_wrote_stays_out_wherever_it_is(project: Path, source: BundleSource) -> None:
+    before = names(replace(source, include=["."]))
+    for name in ("runs/one", "runs/two"):
+        EvaluationPipeline(config(project, rows=questions(2), output__output_dir=str(project / name))).run()
+    (project / "kept.jsonl").write_bytes((project / "runs/one/results.jsonl").read_bytes())
+    write_junit(project / "junit.xml", [])
+    assert names(replace(source, include=["."])) == before | {"dataset.jsonl"}
 
 
 def test_included_folders_leave_out_litter_and_credentials(project: Path, source: BundleSource) -> None:
