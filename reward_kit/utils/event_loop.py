@@ -16,9 +16,10 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from reward_kit.utils.per_process import PerProcess
 
@@ -56,9 +57,8 @@ def run_sync(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     import asyncio
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        loop = runner.get_loop()
-        end = _keep_going(loop)
+    with asyncio.Runner(loop_factory=_lasting_loop) as runner:
+        loop: Any = runner.get_loop()
         begun: list[asyncio.Task[T]] = []
 
         async def work() -> T:
@@ -66,7 +66,7 @@ def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
             try:
                 return await main()
             finally:
-                end()
+                loop.may_end = True
 
         try:
             return runner.run(work())
@@ -99,36 +99,73 @@ def _to_the_end(loop: asyncio.AbstractEventLoop, begun: list[asyncio.Task[T]], e
 _GOES_ON = "Something that a reward, or other code of yours, left behind tried to end the event loop, which goes on: %r"
 
 
-def _keep_going(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
-    """Have nobody end the loop, such as a reward that thinks it is its own, until what this returns is called.
+def _lasting_loop() -> asyncio.AbstractEventLoop:
+    _note_threads()
+    return _lasting()()
 
-    Who tries is told so, and noted; a callback, which nobody would hear, does nothing.
+
+@cache
+def _lasting() -> type[asyncio.AbstractEventLoop]:
+    """A kind of loop which nobody ends, such as a reward that thinks it is its own, before `may_end`.
+
+    Who tries is told so, and noted; a callback, or a thread, which nobody would hear, does nothing.
     """
     import asyncio
 
-    ended = threading.Event()
-    stop, close_generators, close_executor = loop.stop, loop.shutdown_asyncgens, loop.shutdown_default_executor
+    class Lasting(_kind_of_loop()):  # type: ignore[misc]
+        may_end = False
 
-    def refuse() -> None:
-        code = CODE_OF_OTHERS.get()
-        if code is not None:
-            _tried.add(code)
-        if asyncio.current_task(loop) is not None:
-            raise RuntimeError("This event loop has other work, and cannot be stopped. Return, or raise, instead.")
+        def stop(self) -> None:
+            super().stop() if self.may_end else self._refuse()
 
-    def stop_at_the_end() -> None:
-        stop() if ended.is_set() else refuse()
+        async def shutdown_asyncgens(self) -> None:
+            await super().shutdown_asyncgens() if self.may_end else self._refuse()
 
-    async def close_generators_at_the_end() -> None:
-        await close_generators() if ended.is_set() else refuse()
+        async def shutdown_default_executor(self, *args: Any, **kwargs: Any) -> None:
+            await super().shutdown_default_executor(*args, **kwargs) if self.may_end else self._refuse()
 
-    async def close_executor_at_the_end(*args: Any, **kwargs: Any) -> None:
-        await close_executor(*args, **kwargs) if ended.is_set() else refuse()
+        def run_in_executor(self, executor: Any, function: Any, *args: Any) -> Any:
+            return super().run_in_executor(executor, copy_context().run, function, *args)
 
-    loop.stop = stop_at_the_end  # type: ignore[method-assign]
-    loop.shutdown_asyncgens = close_generators_at_the_end  # type: ignore[method-assign]
-    loop.shutdown_default_executor = close_executor_at_the_end  # type: ignore[method-assign]
-    return ended.set
+        def call_soon_threadsafe(self, callback: Any, *args: Any, context: Context | None = None) -> Any:
+            if context is None and CODE_OF_OTHERS.get() is None and (code := _code_here()) is not None:
+                context = copy_context()
+                context.run(CODE_OF_OTHERS.set, code)
+            return super().call_soon_threadsafe(callback, *args, context=context)
+
+        def _refuse(self) -> None:
+            if (code := _code_here()) is not None:
+                _tried.add(code)
+            if asyncio._get_running_loop() is self and asyncio.current_task(self) is not None:
+                raise RuntimeError("This event loop has other work, and cannot be stopped. Return, or raise, instead.")
+
+    return Lasting
+
+
+# ── whose thread it is ───────────────────────────────────────────────────────────────────────────────────────────────
+
+_threads: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""The code of others that has started a thread, for such threads: they do not begin with what their maker has."""
+
+
+def _code_here() -> Any:
+    """The code of others that runs here: in a task or callback, or in a thread that it has started."""
+    code = CODE_OF_OTHERS.get()
+    return code if code is not None else _threads.get(threading.current_thread())
+
+
+@cache
+def _note_threads() -> None:
+    """Note whose code starts a thread, from now on. Before Python 3.14 nothing else tells."""
+    start = threading.Thread.start
+
+    @wraps(start)
+    def noted(thread: threading.Thread) -> None:
+        if (code := _code_here()) is not None:
+            _threads[thread] = code
+        start(thread)
+
+    threading.Thread.start = noted  # type: ignore[assignment, method-assign]
 
 
 def _run_in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -151,18 +188,18 @@ def _run_in_a_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def new_loop() -> asyncio.AbstractEventLoop:
     """A fresh event loop, of the kind that `run_sync` uses."""
-    import asyncio
 
-    factory = _loop_factory()
-    return asyncio.new_event_loop() if factory is None else factory()
+    return _kind_of_loop()()
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def _kind_of_loop() -> type[asyncio.AbstractEventLoop]:
     if sys.platform == "win32":
-        return None
+        import asyncio
+
+        return asyncio.ProactorEventLoop
     import uvloop  # twice the requests per second of the loop in the standard library
 
-    return uvloop.new_event_loop
+    return uvloop.Loop
 
 
 # ── the loop in the background ───────────────────────────────────────────────────────────────────────────────────────
@@ -178,8 +215,7 @@ def background_loop() -> asyncio.AbstractEventLoop:
 
 
 def _start_in_a_thread() -> asyncio.AbstractEventLoop:
-    loop = new_loop()
-    _keep_going(loop)
+    loop = _lasting_loop()
     threading.Thread(target=_run_for_good, args=(loop,), name="reward-kit loop", daemon=True).start()
     return loop
 

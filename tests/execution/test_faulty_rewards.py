@@ -121,7 +121,12 @@ def test_a_reward_that_cancels_all_other_tasks_costs_nobody_anything(tmp_path: P
 
 
 STOPS = """
-import asyncio, contextlib
+import asyncio, contextlib, threading
+
+def from_a_thread(stop):
+    thread = threading.Thread(target=stop)
+    thread.start()
+    thread.join()
 
 async def ends(loop):
     loop.stop()
@@ -142,6 +147,18 @@ async def f(messages, **kwargs):
             loop.stop()
     elif "<closed>" in how:
         loop.close()
+    elif "<by its class>" in how:
+        type(loop).stop(loop)
+    elif "<a thread>" in how:
+        from_a_thread(loop.stop)
+    elif "<a thread of a thread>" in how:
+        from_a_thread(lambda: from_a_thread(loop.stop))
+    elif "<a thread, heard>" in how:
+        from_a_thread(lambda: loop.call_soon_threadsafe(loop.stop))
+    elif "<a timer>" in how:
+        threading.Timer(0.01, loop.stop).start()
+    elif "<a pool>" in how:
+        await loop.run_in_executor(None, loop.stop)
     elif "<its generators>" in how:
         await loop.shutdown_asyncgens()
     elif "<its threads>" in how:
@@ -155,7 +172,22 @@ async def f(messages, **kwargs):
 @pytest.mark.parametrize("isolate", [False, True])
 def test_a_reward_that_ends_the_loop_fails_and_nobody_else(tmp_path: Path, isolate: bool) -> None:
     (tmp_path / "ender.py").write_text(STOPS)
-    names = ("at once", "soon", "later", "by a task", "unheard", "closed", "its generators", "its threads")
+    names = (
+        "at once",
+        "soon",
+        "later",
+        "by a task",
+        "unheard",
+        "closed",
+        "its generators",
+        "its threads",
+        "by its class",
+        "a thread",
+        "a thread of a thread",
+        "a thread, heard",
+        "a timer",
+        "a pool",
+    )
     told = config(
         tmp_path, rows=rows(dict.fromkeys(names, "")), reward__function_path=f"{tmp_path / 'ender.py'}:f",
         reward__isolate=isolate, reward__timeout=20.0,

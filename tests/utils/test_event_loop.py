@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+import uvloop
 
 from reward_kit.utils.event_loop import background_loop, new_loop, run_sync
 from tests.utils.test_per_process import in_a_child
@@ -112,7 +113,7 @@ ENDS: dict[str, Callable[[asyncio.AbstractEventLoop], object]] = {
     "callbacks exit": lambda loop: [loop.call_later(0.01 * number, exits) for number in range(4)],
     "a task exits": lambda loop: loop.create_task(exiting()),
     "from a thread": lambda loop: threading.Thread(target=loop.call_soon_threadsafe, args=(exits,)).start(),
-    "behind our back": lambda loop: type(loop).stop(loop),
+    "behind our back": lambda loop: uvloop.Loop.stop(loop),
     "the handler of errors exits": lambda loop: (loop.set_exception_handler(exits), loop.call_soon(int, "x")),
 }
 
