@@ -14,7 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
-from reward_kit.config_models import DatasetConfig, GenerationConfig, PipelineConfig, RewardConfig, load_config
+from reward_kit.config_models import (
+    DatasetConfig,
+    GenerationConfig,
+    OutputConfig,
+    PipelineConfig,
+    RewardConfig,
+    load_config,
+    validated,
+)
 from reward_kit.datasets.sources import Given
 from reward_kit.doors import nested
 from reward_kit.errors import ConfigError, SameFailureError
@@ -160,6 +168,7 @@ def as_keywords(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a run by place, as keywords of `evaluate`."""
     parts = nested(settings)
     generation, reward, output = (dict(parts.pop(name, {})) for name in ("generation", "reward", "output"))
+    validated(OutputConfig, output, "The output", section="output")  # before a directory is made of its name
     named = {
         "model": generation.pop("model_name", None), "n": generation.pop("n", None),
         "reward": reward.pop("function_path", None), "params": reward.pop("params", None),

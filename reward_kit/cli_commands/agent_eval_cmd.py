@@ -65,7 +65,7 @@ def agent_eval(
     Exit codes: 0 done; 1 failed, or no episode of a task could be judged; 2 wrong definition;
     7 the first 20 episodes could not be judged, all for the same reason; 130 interrupted.
     """
-    from reward_kit.config_models import AgentConfig, validated
+    from reward_kit.config_models import AgentConfig, OutputConfig, validated
 
     show_logs(verbose=verbose)
     name_settings(AT_AGENT_EVAL.spell)
@@ -73,7 +73,8 @@ def agent_eval(
     if more and not names:
         raise click.UsageError(f"Got an unexpected argument {more[0]!r}. Name tasks with --filter.")
     settings = given_settings(context, AT_AGENT_EVAL, words)
-    output_dir, most = (settings.pop(place, AT_AGENT_EVAL.default_of(place)) for place in _FOR_ALL_TASKS)
+    place, most = (settings.pop(place, AT_AGENT_EVAL.default_of(place)) for place in _FOR_ALL_TASKS)
+    output_dir = validated(OutputConfig, {"output_dir": place}, COMMAND_LINE, section="output").output_dir
     at_a_time = validated(AgentConfig, {"concurrency": most}, COMMAND_LINE, section="agent").concurrency
     manager = _manager(
         task_def, (*names, *more), output_dir=output_dir, settings=settings,
