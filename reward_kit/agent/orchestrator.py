@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from reward_kit.agent.agent_model import model_settings
-from reward_kit.agent.calling import call_tool
 from reward_kit.agent.episode import Episodes
 from reward_kit.agent.resource_abc import ForkableResource
 from reward_kit.agent.resource_environment import resource_class
-from reward_kit.agent.resource_tools import load_registry, resource_tools
+from reward_kit.agent.resource_tools import load_registry, registry_tools, resource_tools
 from reward_kit.agent.rl_rollout_worker import ground_truth_of
 from reward_kit.agent.task_environment import MAX_STEPS_PER_USER_TURN, TaskEnvironment, opening_messages, user_turns
 from reward_kit.agent.task_reward import RecordedResource, task_reward
@@ -98,11 +97,8 @@ class Orchestrator:
 
     async def _get_available_tools(self, episode_resource: ForkableResource) -> dict[str, Callable[..., Any]]:
         """The task's tools as functions of their arguments (a dict), by name."""
-        tools: dict[str, Callable[..., Any]] = {tool.name: tool.call for tool in await resource_tools(episode_resource)}
-        registry = self.tools_module
-        for name, function in (registry.get_tools() if registry is not None else {}).items():
-            tools[name] = _with_resource(function, episode_resource)
-        return tools
+        registered = [] if self.tools_module is None else registry_tools(self.tools_module, episode_resource)
+        return {tool.name: tool.call for tool in [*await resource_tools(episode_resource), *registered]}
 
     async def _played(self, data: dict[str, Any]) -> Rollout:
         task = self.task_definition
@@ -138,10 +134,3 @@ class Orchestrator:
             "ground_truth": rollout.sample.ground_truth,
         }
         return {"evaluation_result": result, "reward_function_inputs": inputs}
-
-
-def _with_resource(function: Callable[..., Any], resource: ForkableResource) -> Callable[..., Any]:
-    async def call(arguments: dict[str, Any]) -> Any:
-        return await call_tool(function, arguments, resource=resource)
-
-    return call

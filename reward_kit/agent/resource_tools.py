@@ -8,9 +8,8 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from reward_kit.agent.calling import call_tool
 from reward_kit.agent.resource_abc import ForkableResource
-from reward_kit.agent.tool_registry import ToolRegistry
+from reward_kit.agent.tool_registry import ToolRegistry, call_tool
 from reward_kit.agent.tools import SECONDS, Tool, ToolError
 from reward_kit.errors import ConfigError
 from reward_kit.utils.module_loader import load_object

@@ -12,10 +12,12 @@ A tool is called with the world as `resource`, and with what the model gave. A m
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["ToolRegistry"]
+__all__ = ["ToolRegistry", "call_tool"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -72,8 +74,6 @@ class ToolRegistry:
             from fastapi import Body, FastAPI
         except ImportError as error:
             raise ImportError("create_fastapi_app() needs fastapi. Install it with: pip install fastapi") from error
-        from reward_kit.agent.calling import call_tool
-
         app = FastAPI(title=self.name)
 
         async def listed() -> list[dict[str, Any]]:
@@ -92,12 +92,26 @@ class ToolRegistry:
         return app
 
     def _schema(self, name: str) -> dict[str, Any]:
-        from inspect import Parameter, signature
-
         parameters = self.parameters[name]
         if parameters.get("type") == "object" and isinstance(parameters.get("properties"), dict):
             return parameters
-        known = signature(self.tools[name]).parameters
-        with_default = {one.name for one in known.values() if one.default is not Parameter.empty}
+        known = inspect.signature(self.tools[name]).parameters
+        with_default = {one.name for one in known.values() if one.default is not inspect.Parameter.empty}
         needed = [one for one in parameters if one not in with_default]
         return {"type": "object", "properties": parameters, "required": needed}
+
+
+async def call_tool(function: Callable[..., Any], arguments: dict[str, Any], *, resource: Any) -> Any:
+    """What a tool returns for the model's `arguments`. A synchronous function runs in a thread.
+
+    The model cannot choose the resource: an argument of that name is a TypeError.
+    """
+    if "resource" in arguments:
+        raise TypeError("unexpected argument 'resource'")
+    parameters = inspect.signature(function).parameters
+    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+    given = {"resource": resource} if takes_any or "resource" in parameters else {}
+    if inspect.iscoroutinefunction(function):
+        return await function(**given, **arguments)
+    done = await asyncio.to_thread(function, **given, **arguments)
+    return await done if inspect.isawaitable(done) else done
