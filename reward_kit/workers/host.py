@@ -10,7 +10,6 @@ It runs the same program as the workers of a pool, needs no event loop, and may 
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import sys
 import time
@@ -36,7 +35,7 @@ class Host:
         The factory may be pickled already. Where it raises, each call says so.
         """
         pickled = factory if isinstance(factory, bytes) else child.encode(factory)
-        self._launch = Launch(name, pickled, **{"path": list(sys.path), "cwd": os.getcwd(), "tied": False, **how})
+        self._launch = Launch(name, pickled, **{"path": list(sys.path), "tied": False, **how})
         self._line, self._page, self._process = self._launch.start()
         self._calls = 0
         self._is_briefed = self._is_ready = False

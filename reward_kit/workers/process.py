@@ -82,7 +82,8 @@ class Launch(NamedTuple):
     """The pickled factory of the callable."""
     path: list[str]
     """What becomes `sys.path`."""
-    cwd: str
+    cwd: str | None = None
+    """Where it is; None: where this process is."""
     memory_mb: int | None = None
     output: int | None = None
     """Where user code's standard output and error go; None: to this process's standard error."""
