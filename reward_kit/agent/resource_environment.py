@@ -17,6 +17,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from reward_kit.agent import resources
 from reward_kit.agent.environment import Environment, World
 from reward_kit.agent.resource_abc import ForkableResource
 from reward_kit.agent.resource_tools import load_registry
@@ -27,16 +28,8 @@ from reward_kit.utils.module_loader import load_object
 
 __all__ = ["ResourceEnvironment", "resource_class"]
 
-_RESOURCES = "reward_kit.agent.resources"
-_KNOWN = {
-    "BFCLSimAPIResource": f"{_RESOURCES}.bfcl_sim_api_resource:BFCLSimAPIResource",
-    "DockerResource": f"{_RESOURCES}.docker_resource:DockerResource",
-    "FileSystemResource": f"{_RESOURCES}.filesystem_resource:FileSystemResource",
-    "HttpRolloutResource": f"{_RESOURCES}.http_rollout_resource:HttpRolloutResource",
-    "PythonStateResource": f"{_RESOURCES}.python_state_resource:PythonStateResource",
-    "SQLResource": f"{_RESOURCES}.sql_resource:SQLResource",
-    "http_rollout": f"{_RESOURCES}.http_rollout_resource:HttpRolloutResource",
-}
+_KNOWN = {name: f"{resources.__name__}:{name}" for name in resources.__all__}
+_KNOWN["http_rollout"] = _KNOWN["HttpRolloutResource"]
 
 
 def resource_class(named: str | type[ForkableResource]) -> type[ForkableResource]:
