@@ -37,7 +37,7 @@ def run(*arguments: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("file", EXPERIMENTS, ids=lambda file: file.stem)
 def test_every_experiment_can_be_planned(file: Path) -> None:
     experiment = load_experiment(read_experiment_file(file))
-    assert experiment.pipeline_config().generation.model_name == experiment.model
+    assert experiment.pipeline_config().generation.model_name == experiment.run.generation.model_name is not None
     assert experiment.notes and experiment.parquet.suffix == ".parquet"
 
 

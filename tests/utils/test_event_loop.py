@@ -113,7 +113,7 @@ ENDS: dict[str, Callable[[asyncio.AbstractEventLoop], object]] = {
     "callbacks exit": lambda loop: [loop.call_later(0.01 * number, exits) for number in range(4)],
     "a task exits": lambda loop: loop.create_task(exiting()),
     "from a thread": lambda loop: threading.Thread(target=loop.call_soon_threadsafe, args=(exits,)).start(),
-    "behind our back": lambda loop: uvloop.Loop.stop(loop),
+    "behind our back": uvloop.Loop.stop,  # type: ignore[dict-item]  # of a loop of uvloop
     "the handler of errors exits": lambda loop: (loop.set_exception_handler(exits), loop.call_soon(int, "x")),
 }
 

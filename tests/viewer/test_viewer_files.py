@@ -71,8 +71,7 @@ def test_appended_lines_are_read_once(browser: Browser, run: Path, monkeypatch: 
     browser.run("/rows")
     read: list[bytes] = []
     from reward_kit.analysis import loading
-
-    parsed = loading.row_of_line
+    from reward_kit.storage.judged import row_of_line as parsed
 
     def noted(content: bytes, *rest: Any) -> Any:
         read.append(content)
