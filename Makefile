@@ -139,6 +139,10 @@ test-frameworks: $(FRAMEWORKS_STAMP)  ## Call our adapters from the packages the
 	.venv-frameworks/bin/pytest tests/frameworks tests/agent/environments \
 		tests/benchmarks_by_name/test_bfcl_multi_turn.py tests/agent/mcp/test_real_servers.py $(ARGS)
 
+.PHONY: test-peers
+test-peers: $(STAMP)  ## Play episodes beside verifiers and inspect, by hand (PEERS=/a/python that has both; not in CI)
+	REWARD_KIT_PEERS=$(PEERS) $(BIN)/python -m benchmarks agents
+
 .PHONY: test-litellm
 test-litellm: $(LITELLM_STAMP)  ## Compare our requests and prices with litellm's, and ask through it, in .venv-litellm
 	.venv-litellm/bin/pytest tests/with_litellm $(ARGS)
