@@ -37,7 +37,8 @@ command can say the same with its own flags, and so can whoever shows a failure 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "StorageError",
     "UnreadableReplyError",
     "boundary",
+    "needs_extra",
     "settings_in",
     "with_settings_named",
 ]
@@ -164,6 +166,15 @@ class MissingExtraError(RewardKitError, ImportError):
         """Say that `what` needs the optional dependencies called `extra`."""
         super().__init__(f"{what} needs an optional package. Install it with: pip install 'reward-kit[{extra}]'")
         self.extra = extra
+
+
+@contextmanager
+def needs_extra(what: str, extra: str) -> Iterator[None]:
+    """Around the imports of an optional package: where one is missing, that `what` needs the dependencies `extra`."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(what, extra) from error
 
 
 class ItemError(RewardKitError):

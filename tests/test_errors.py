@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import pickle
+from importlib import import_module
 
 import pytest
 
@@ -30,9 +31,8 @@ CLASSES = [item for _, item in inspect.getmembers(errors, inspect.isclass) if is
 
 
 def test_everything_is_exported_and_has_one_root() -> None:
-    assert {error.__name__ for error in CLASSES} | {"Setting", "boundary", "settings_in", "with_settings_named"} == set(
-        errors.__all__
-    )
+    others = {"Setting", "boundary", "needs_extra", "settings_in", "with_settings_named"}
+    assert {error.__name__ for error in CLASSES} | others == set(errors.__all__)
     assert all(issubclass(error, RewardKitError) for error in CLASSES)
 
 
@@ -45,7 +45,12 @@ def test_what_else_they_are() -> None:
     assert issubclass(ConfigError, ValueError) and issubclass(DatasetError, ValueError)
     assert issubclass(MissingExtraError, ImportError)
     assert not issubclass(StorageError, ItemError), "a run cannot go on without its files"
-    assert "pip install 'reward-kit[hf]'" in str(MissingExtraError("Reading this", "hf"))
+    with (
+        pytest.raises(MissingExtraError, match="Reading this needs") as caught,
+        errors.needs_extra("Reading this", "hf"),
+    ):
+        import_module("a_package_that_nobody_has")
+    assert "pip install 'reward-kit[hf]'" in str(caught.value)
 
 
 def test_what_may_mend_by_itself() -> None:

@@ -16,7 +16,7 @@ from reward_kit.datasets.columns import CONTENT, USER_TURN
 from reward_kit.datasets.feed import Feed
 from reward_kit.datasets.rows import BadRows
 from reward_kit.datasets.sources import open_source
-from reward_kit.errors import MissingExtraError
+from reward_kit.errors import needs_extra
 from reward_kit.inherited_config import not_passed_on, remark, take
 from reward_kit.models import Sample
 
@@ -98,8 +98,6 @@ def _config(given: Mapping[str, Any]) -> DatasetConfig:
 
 
 def _dataset(rows: Iterable[Mapping[str, Any]], limit: int | None) -> Dataset:
-    try:
+    with needs_extra("A Hugging Face `Dataset`", "hf"):
         from datasets import Dataset
-    except ImportError as error:
-        raise MissingExtraError("A Hugging Face `Dataset`", "hf") from error
     return Dataset.from_list(list(islice(rows, limit)))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
-from reward_kit.errors import DatasetError, MissingExtraError
+from reward_kit.errors import DatasetError, needs_extra
 from reward_kit.stores.addresses import is_stored
 from reward_kit.stores.objects import StoredObject, objects_at
 from reward_kit.stores.reasons import StoreError
@@ -158,10 +158,8 @@ def _gunzip(packed: DataFile) -> BinaryIO:
 
 def _unzstd(packed: DataFile) -> BinaryIO:
     """Zstandard is in no standard library before Python 3.14; Arrow has it."""
-    try:
+    with needs_extra("Reading a .zst file", "parquet"):
         import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError("Reading a .zst file", "parquet") from error
     source = str(packed) if isinstance(packed, Path) else cast(io.IOBase, packed.open())
     return cast(BinaryIO, io.BufferedReader(pa.CompressedInputStream(source, "zstd"), _CHUNK))
 

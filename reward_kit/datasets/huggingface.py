@@ -12,7 +12,7 @@ from typing import Any
 
 from reward_kit.config_models import DatasetConfig
 from reward_kit.datasets.rows import BadRow, BadRows, Origin, Row, as_table, cells
-from reward_kit.errors import DatasetError, MissingExtraError
+from reward_kit.errors import DatasetError, needs_extra
 
 __all__ = ["HuggingFaceSource"]
 
@@ -64,11 +64,9 @@ class HuggingFaceSource:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def _load(self) -> Any:
-        try:
+        with needs_extra(f"The Hugging Face dataset {self._name!r}", "hf"):
             from datasets import load_dataset
             from datasets.exceptions import DatasetsError
-        except ImportError as error:
-            raise MissingExtraError(f"The Hugging Face dataset {self._name!r}", "hf") from error
         config = self._config
         try:
             with _retries_in_one_line():

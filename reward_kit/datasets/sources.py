@@ -49,7 +49,7 @@ from reward_kit.datasets.rows import (
     plain,
 )
 from reward_kit.datasets.split_files import files_of_split
-from reward_kit.errors import DatasetError, MissingExtraError
+from reward_kit.errors import DatasetError, needs_extra
 from reward_kit.models import Sample
 from reward_kit.stores.addresses import is_stored
 from reward_kit.stores.reasons import StoreError
@@ -431,11 +431,9 @@ def _batches(path: DataFile) -> Iterator[list[dict[str, Any]]]:
 @contextmanager
 def _parquet_file(path: DataFile) -> Iterator[Any]:
     """An open Parquet file; whatever is wrong with it is a `DatasetError`."""
-    try:
+    with needs_extra(f"Reading {str(path)!r}", "parquet"):
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise MissingExtraError(f"Reading {str(path)!r}", "parquet") from error
     try:
         with ParquetFile(path if isinstance(path, Path) else cast(BinaryIO, path.open_raw())) as file:
             yield file

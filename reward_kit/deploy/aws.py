@@ -11,7 +11,7 @@ from typing import Any
 
 from reward_kit.deploy.carry_out import MissingThing
 from reward_kit.deploy.plan import Action, Request
-from reward_kit.errors import AuthError, DeployError, MissingExtraError
+from reward_kit.errors import AuthError, DeployError, needs_extra
 from reward_kit.redaction import mask
 
 __all__ = ["AwsHands", "aws_client"]
@@ -23,11 +23,9 @@ _AGAIN_PAUSE = 2.0
 
 def aws_client(service: str, region: str | None) -> Any:
     """A client of a service. Where no region is known, a `DeployError` says how to name one."""
-    try:
+    with needs_extra("AWS", "aws"):
         import boto3
         from botocore.exceptions import BotoCoreError, NoRegionError
-    except ImportError:
-        raise MissingExtraError("AWS", "aws") from None
     try:
         # A session of its own: boto3's shared one would keep the credentials of whoever asked first.
         return boto3.Session().client(service, region_name=region or os.environ.get("AWS_REGION") or None)

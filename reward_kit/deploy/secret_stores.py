@@ -18,7 +18,7 @@ from reward_kit.deploy.fireworks.secrets import FireworksStore
 from reward_kit.deploy.gcloud import NOT_FOUND, gcloud
 from reward_kit.deploy.machine import run_command
 from reward_kit.deploy.plan import Command
-from reward_kit.errors import AuthError, DeployError, MissingExtraError
+from reward_kit.errors import AuthError, DeployError, needs_extra
 from reward_kit.redaction import mask
 
 __all__ = ["STORES", "SecretStore", "check_name", "local_secret", "open_store"]
@@ -73,10 +73,8 @@ class LocalStore:
 
     def __init__(self) -> None:
         """Find the keyring; a `DeployError` where there is none that keeps secrets."""
-        try:
+        with needs_extra("The local store", "keyring"):
             import keyring
-        except ImportError:
-            raise MissingExtraError("The local store", "keyring") from None
         self._ring = keyring.get_keyring()
         kind = type(self._ring)
         if kind.__module__.startswith(("keyring.backends.fail", "keyring.backends.null")):

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 
 from reward_kit.auth import get_fireworks_api_key, is_loopback, is_private_host, resolve_endpoint_key
 from reward_kit.config_models import RemoteRewardConfig
-from reward_kit.errors import AuthError, ConfigError, MissingExtraError
+from reward_kit.errors import AuthError, ConfigError, needs_extra
 from reward_kit.http.blocking import ask
 from reward_kit.http.faults import HttpFault
 from reward_kit.http.transport import note_sent
@@ -131,12 +131,10 @@ def _google_token(audience: str) -> str:
 
 
 def _token_of_service_account(audience: str) -> str:
-    try:
+    with needs_extra("A Google ID token of a service account", "gcp"):
         from google.auth.exceptions import GoogleAuthError
         from google.auth.transport.requests import Request as GoogleRequest
         from google.oauth2.id_token import fetch_id_token
-    except ImportError:
-        raise MissingExtraError("A Google ID token of a service account", "gcp") from None
     try:
         return str(fetch_id_token(GoogleRequest(), audience))  # type: ignore[no-untyped-call]
     except (GoogleAuthError, OSError, ValueError) as error:
@@ -184,10 +182,8 @@ class _ByAws:
     """Signs each request with SigV4. The credentials are found as AWS' own tools find them, and renewed by botocore."""
 
     def __init__(self, endpoint: str, settings: RemoteRewardConfig, beside: Mapping[str, str]) -> None:
-        try:
+        with needs_extra("A signature for AWS", "aws"):
             from botocore.session import Session
-        except ImportError:
-            raise MissingExtraError("A signature for AWS", "aws") from None
         session = Session()
         host = urlsplit(endpoint).hostname or ""
         function, gateway = _FUNCTION_URL.search(host), _GATEWAY.search(host)

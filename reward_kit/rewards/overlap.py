@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from reward_kit.answers.reasoning import without_reasoning
-from reward_kit.errors import MissingExtraError
+from reward_kit.errors import needs_extra
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import one_of
 from reward_kit.rewards._support.references import reference_texts
@@ -92,10 +92,8 @@ def _stemmed_words(text: str) -> list[str]:
 
 @functools.cache
 def _stemmer() -> Any:
-    try:
+    with needs_extra("Cutting words to their stems", "text"):
         from rouge_score.tokenizers import DefaultTokenizer
-    except ImportError as error:
-        raise MissingExtraError("Cutting words to their stems", "text") from error
     return DefaultTokenizer(use_stemmer=True)
 
 
@@ -176,8 +174,6 @@ def bleu_reward(
 
 @functools.cache
 def _bleu(tokenize: str, lowercase: bool) -> Any:
-    try:
+    with needs_extra("BLEU", "text"):
         from sacrebleu.metrics.bleu import BLEU
-    except ImportError as error:
-        raise MissingExtraError("BLEU", "text") from error
     return BLEU(tokenize=tokenize, lowercase=lowercase, effective_order=True)

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from reward_kit.answers.final_answer import stated_answer
 from reward_kit.answers.reasoning import without_reasoning
-from reward_kit.errors import MissingExtraError
+from reward_kit.errors import needs_extra
 from reward_kit.models import EvaluateResult, Message, MetricResult
 from reward_kit.rewards._support.parameters import one_of
 from reward_kit.rewards._support.references import reference_texts
@@ -212,10 +212,8 @@ def regex_reward(
 
 @functools.lru_cache(maxsize=256)
 def _compiled(pattern: str, ignore_case: bool) -> Any:
-    try:
+    with needs_extra("Matching patterns in linear time", "regex"):
         import re2
-    except ImportError as error:
-        raise MissingExtraError("Matching patterns in linear time", "regex") from error
     options = re2.Options()
     options.case_sensitive = not ignore_case
     options.log_errors = False

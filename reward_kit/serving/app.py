@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from reward_kit.datasets.rows import as_json, as_written
-from reward_kit.errors import ConfigError, MissingExtraError, RewardKitError
+from reward_kit.errors import ConfigError, RewardKitError, needs_extra
 from reward_kit.http.server_limits import PEER_NAMES
 from reward_kit.models import Failure, Rollout, Verdict
 from reward_kit.redaction import blot, mask
@@ -448,10 +448,8 @@ def _router(extensions: Sequence[Extension]) -> Any:
     """What serves the routes of extensions; None where there are none."""
     if not extensions:
         return None
-    try:
+    with needs_extra("Serving rewards", "serve"):
         from starlette.routing import Router
-    except ImportError as error:
-        raise MissingExtraError("Serving rewards", "serve") from error
     return Router(routes=[route for extension in extensions for route in extension.routes()], redirect_slashes=False)
 
 

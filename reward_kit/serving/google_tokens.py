@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from reward_kit.errors import MissingExtraError
+from reward_kit.errors import needs_extra
 from reward_kit.http.faults import moved_to
 from reward_kit.serving.callers import Caller
 from reward_kit.serving.refusals import Refusal
@@ -121,10 +121,8 @@ class GoogleTokens:
     def __init__(
         self, access: AccessSettings, keys: PublicKeys | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        try:
+        with needs_extra("Checking Google ID tokens", "serve"):
             import jwt  # noqa: F401 - missed now rather than with the first token
-        except ImportError as error:
-            raise MissingExtraError("Checking Google ID tokens", "serve") from error
         self._audience = access.google_audience
         self._allowed = {email.lower() for email in access.allow_emails}
         self._keys = keys or PublicKeys(access.google_certs_url)

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from reward_kit.errors import MissingExtraError
+from reward_kit.errors import needs_extra
 from reward_kit.http.server import Server, address_of, listen, tls_context
 from reward_kit.http.server_limits import ServerLimits
 from reward_kit.serving.app import RewardApp
@@ -28,10 +28,8 @@ async def serve_app(
     settings = app.settings
     tls = tls_context(settings.tls.cert, settings.tls.key, settings.tls.client_ca)
     with contextlib.closing(listen(settings.host, settings.port)) as listening:
-        try:
+        with needs_extra("Serving rewards", "serve"):
             server = Server(app, _limits(app), tls=tls, refused=app.metrics.refused, on_end=app.begin_to_end)
-        except ImportError as error:
-            raise MissingExtraError("Serving rewards", "serve") from error
 
         def ready() -> None:
             if on_listening is not None:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from reward_kit.errors import ConfigError, MissingExtraError
+from reward_kit.errors import ConfigError, MissingExtraError, needs_extra
 from reward_kit.redaction import remember_settings
 from reward_kit.stores.addresses import EXTRAS, scheme_of
 from reward_kit.stores.reasons import StoreError, store_error
@@ -162,11 +162,9 @@ class Store:
 def _filesystem(address: str, options: dict[str, Any]) -> Any:
     scheme = scheme_of(address)
     extra = EXTRAS.get(scheme, "aws")
-    try:
+    with needs_extra(f"Reading or writing {scheme}://", extra):
         import fsspec
         from fsspec.registry import known_implementations
-    except ImportError as error:
-        raise MissingExtraError(f"Reading or writing {scheme}://", extra) from error
     try:
         kind = fsspec.get_filesystem_class(scheme)
     except ImportError as error:

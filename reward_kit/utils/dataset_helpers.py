@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reward_kit.errors import DatasetError, MissingExtraError
+from reward_kit.errors import DatasetError, needs_extra
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -29,10 +29,8 @@ def load_jsonl_to_hf_dataset(
     says whether the row stays. A row that stays must have the `prompt_column` and all `required_columns`; one that
     lacks any of them is a `DatasetError`, and so is a line that is not a JSON object.
     """
-    try:
+    with needs_extra("A Hugging Face `Dataset`", "hf"):
         from datasets import Dataset
-    except ImportError as error:
-        raise MissingExtraError("A Hugging Face `Dataset`", "hf") from error
     from reward_kit.common_utils import load_jsonl
 
     needed = dict.fromkeys([prompt_column, *(required_columns or [])])  # each name once, in this order

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reward_kit.errors import MissingExtraError
+from reward_kit.errors import needs_extra
 from reward_kit.viewer.problems import Unreadable, ViewerError
 
 if TYPE_CHECKING:
@@ -94,10 +94,8 @@ class Database:
 
     def __init__(self, files: Sequence[Path], *, threads: int | None = None) -> None:
         """Open it for reading these files only."""
-        try:
+        with needs_extra("The viewer", "view"):
             import duckdb
-        except ImportError as error:
-            raise MissingExtraError("The viewer", "view") from error
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         settings: dict[str, Any] = {
             "memory_limit": _MEMORY,

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from reward_kit.errors import MissingExtraError, RewardKitError
+from reward_kit.errors import RewardKitError, needs_extra
 from reward_kit.storage.reviews import Review, last_words, read_reviews, reviews_path
 from reward_kit.viewer import wire
 from reward_kit.viewer.judged_by import reward_file, reward_of
@@ -81,10 +81,8 @@ class ReviewDesk:
 
     def routes(self) -> list[ApiRoute]:
         """The addresses that are answered here."""
-        try:
+        with needs_extra("The viewer", "view"):
             from reward_kit.viewer.app import ApiRoute
-        except ImportError as error:
-            raise MissingExtraError("The viewer", "view") from error
         return [
             ApiRoute("GET", "/api/runs/{key}/reviews/next", self._next),
             ApiRoute("GET", "/api/runs/{key}/reviews", self._page),

@@ -19,7 +19,7 @@ from reward_kit.utils.project_files import Project
 
 PACKAGE = Path(reward_kit.__file__).parent
 JUDGING = ("rewards/", "mathematics/", "answers/")
-SITE = re.compile(r'MissingExtraError\([^)]*"(\w+)"\)|find_spec\("(math)_verify"\)')
+SITE = re.compile(r'(?:MissingExtraError|needs_extra)\([^)]*"(\w+)"\)|find_spec\("(math)_verify"\)')
 
 
 def uses() -> dict[str, set[str]]:

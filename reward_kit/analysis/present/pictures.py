@@ -17,7 +17,7 @@ from reward_kit.analysis.present.conclusions import report_conclusion
 from reward_kit.analysis.present.report_tables import report_tables
 from reward_kit.analysis.present.text_table import TextTable
 from reward_kit.analysis.report import Report
-from reward_kit.errors import ConfigError, MissingExtraError
+from reward_kit.errors import ConfigError, needs_extra
 from reward_kit.storage.files import Draft
 
 __all__ = ["check_picture", "draw", "plot"]
@@ -162,10 +162,8 @@ def _cell(tag: str, text: str, column: int, table: TextTable) -> str:
 
 
 def _matplotlib() -> Any:
-    try:
+    with needs_extra("Drawing a .png (.svg and .html need nothing)", "plot"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("Drawing a .png (.svg and .html need nothing)", "plot") from error
     return Figure
 
 

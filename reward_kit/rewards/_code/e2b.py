@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from reward_kit.errors import AuthError, MissingExtraError, SandboxError
+from reward_kit.errors import AuthError, SandboxError, needs_extra
 from reward_kit.models import ExecResult
 
 __all__ = ["E2bPlace", "open_e2b"]
@@ -86,10 +86,8 @@ def _as_sandbox_error(client: Any) -> Any:
 @asynccontextmanager
 async def open_e2b(api_key: str | None = None) -> AsyncIterator[E2bPlace]:
     """A fresh sandbox without network, ended when the block is left."""
-    try:
+    with needs_extra("Running code at E2B", "e2b"):
         import e2b
-    except ImportError as error:
-        raise MissingExtraError("Running code at E2B", "e2b") from error
     options: dict[str, Any] = {"api_key": api_key} if api_key else {}
     try:
         with _as_sandbox_error(e2b):

@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from reward_kit.errors import MissingExtraError
+from reward_kit.errors import needs_extra
 from reward_kit.rewards._support.prose import outside_code
 from reward_kit.typed_interface import RewardContractError
 
@@ -163,10 +163,8 @@ def _detector(languages: frozenset[str]) -> LanguageIdentifier:
 
 @functools.cache
 def _all_languages() -> LanguageIdentifier:
-    try:
+    with needs_extra("Telling languages apart", "language"):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ImportError as error:
-        raise MissingExtraError("Telling languages apart", "language") from error
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 

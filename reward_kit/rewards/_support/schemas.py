@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from reward_kit.errors import MissingExtraError
+from reward_kit.errors import needs_extra
 from reward_kit.rewards._tool_calls.values import value_key
 
 __all__ = ["Outline", "SchemaProblem", "Violation", "outline_of", "violations"]
@@ -37,12 +37,10 @@ class Violation(NamedTuple):
 
 def violations(schema: Mapping[str, Any] | bool, value: Any) -> list[Violation]:
     """What is wrong with `value`; nothing, if it is valid. A `SchemaProblem` where the schema is none."""
-    try:
+    with needs_extra("JSON Schema validation", "schema"):
         import jsonschema
         from jsonschema_specifications import REGISTRY
         from referencing.exceptions import Unresolvable
-    except ImportError as error:
-        raise MissingExtraError("JSON Schema validation", "schema") from error
     kind = _linear(jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator))
     try:
         kind.check_schema(schema)
