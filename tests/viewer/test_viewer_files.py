@@ -71,11 +71,11 @@ def test_appended_lines_are_read_once(browser: Browser, run: Path, monkeypatch: 
     browser.run("/rows")
     read: list[bytes] = []
     from reward_kit.analysis import loading
-    from reward_kit.storage.judged import row_of_line as parsed
+    from reward_kit.storage.judged import row_of_line
 
     def noted(content: bytes, *rest: Any) -> Any:
         read.append(content)
-        return parsed(content, *rest)
+        return row_of_line(content, *rest)
 
     monkeypatch.setattr(loading, "row_of_line", noted)
     append(run, line("one"))
