@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.report import Report, Row
 from reward_kit.models import EvaluateResult, Message, Record, Rollout, Sample, Usage
-from reward_kit.storage.best_of_n_tables import COLUMNS, Verification, experiment_entry, write_parquet
+from reward_kit.storage.best_of_n_tables import COLUMNS, Verification, experiment_row, write_parquet
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.tables import entry_of
 
 CANDIDATES = 8
 HOW = {"math": Verification("math")}
@@ -99,7 +100,7 @@ def _write_journal(path: Path, records: int) -> None:
             rollouts = list(_rollouts(number, text))
             verdicts = [EvaluateResult(score=float(r.response_index % 2), reason="it equals it") for r in rollouts]
             judged = map(Record.of, rollouts, verdicts)
-            journal.append([experiment_entry(record, "ab") for record in judged])
+            journal.append([entry_of(record, "ab", experiment_row(record)) for record in judged])
 
 
 def _rollouts(number: int, text: Callable[[int], str]) -> Iterator[Rollout]:

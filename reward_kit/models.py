@@ -59,9 +59,10 @@ __all__ = [
 
 SYSTEM_ROLES = ("system", "developer")
 """Who speaks for the one that asks, before the conversation."""
-SCHEMA_VERSION = 2
-"""The version every line of a run's files names: since 2, each carries a checksum."""
-READABLE_SCHEMAS = (1, 2)
+SCHEMA_VERSION = 3
+"""The version every line of a run's files names: since 2, each carries a checksum; since 3, samples are in a file of
+their own."""
+READABLE_SCHEMAS = (1, 2, 3)
 """The versions that are read; lines of others are not."""
 
 

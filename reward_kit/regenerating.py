@@ -216,7 +216,7 @@ def _read(stored: Stored, reading: Mapping[str, Any]) -> Iterator[Rollout]:
         yield from load_rollouts(validated(DatasetConfig, {**reading, "path_or_name": str(stored)}, section="dataset"))
         return
     with Journal(directory / ROLLOUTS, read_only=True) as journal:
-        kept = map(rollout_from_line, journal.in_order())
+        kept = (rollout_from_line(line, journal.samples) for line in journal.in_order())
         yield from (rollout for rollout in kept if rollout.failure is None)
 
 

@@ -333,6 +333,7 @@ FENCES = {
             "viewer/store.py": "a search through the texts of a table, by DuckDB",
             "viewer/sources.py": "which front door made a run, by its first line",
             "datasets/sources.py": "rows of a dataset",
+            "storage/large_parts.py": "what lines name of their samples",
         },
         [
             "from reward_kit.storage.vocabularies import RUN, verdict_of",
@@ -348,6 +349,7 @@ FENCES = {
             "storage/journal.py": "the place, for whoever wants all fields of a run's lines",
             "storage/journal_lines.py": "whether a line without a checksum is whole",
             "storage/tables.py": "whether such a line is a rollout",
+            "viewer/sample_page.py": "a rollout as it stands in its file",
             "storage/run_directory.py": "whether there is anything worth keeping",
             "storage/best_of_n_tables.py": "lines of best-of-n that become a table: a sample is parsed once",
             "storage/training_files.py": "its own lines, which become a table",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from reward_kit.errors import StorageError
 from reward_kit.storage.judged import JudgedAnswer, excerpt, parsed, spoken
+from reward_kit.storage.samples import SAMPLES, Samples
 from reward_kit.storage.vocabularies import TEXTS, Field, find_columns
 
 __all__ = ["JsonLines", "Loaded", "ParquetTexts", "Rows", "Texts", "one_line"]
@@ -148,22 +149,24 @@ class JsonLines:
         """Know where each line begins."""
         self._path = path
         self._offsets = offsets
+        self._samples = Samples(path.with_name(SAMPLES), read_only=True)
 
     def _opened(self) -> BinaryIO:
         return self._path.open("rb")
 
-    def _each(self, rows: Rows) -> Iterator[JudgedAnswer]:
-        """The answers in these rows, read from the file again."""
+    def _each(self, rows: Rows, *, whole: bool = True) -> Iterator[JudgedAnswer]:
+        """The answers in these rows, read from the file again; `whole`: with large parts of what was asked."""
         with self._opened() as file:
             for row in rows.tolist():
                 file.seek(int(self._offsets[row]))
-                yield JudgedAnswer.of_line(file.readline())
+                yield JudgedAnswer.of_line(file.readline(), self._samples if whole else None)
 
     def take(self, fields: Iterable[Field], rows: Rows) -> dict[Field, list[Any]]:
         """The values of these fields in these rows, which are read in the order of the file."""
         found: dict[Field, list[Any]] = {field: [None] * len(rows) for field in fields if field in TEXTS}
         order = np.argsort(rows, kind="stable")
-        for place, answer in zip(order.tolist(), self._each(rows[order]), strict=True):
+        whole = not found.keys().isdisjoint(("query", "ground_truth"))
+        for place, answer in zip(order.tolist(), self._each(rows[order], whole=whole), strict=True):
             for field, texts in found.items():
                 texts[place] = answer.field(field)
         return found

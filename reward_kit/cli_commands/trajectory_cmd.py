@@ -74,7 +74,7 @@ def _episodes(run: Path) -> list[Rollout]:
 
     path = run / ROLLOUTS if run.is_dir() else run
     with Journal(path, read_only=True) as journal:
-        found = [rollout_from_line(line) for line in journal.in_order()]
+        found = [rollout_from_line(line, journal.samples) for line in journal.in_order()]
     episodes = [rollout for rollout in found if rollout.steps is not None]
     if not episodes:
         raise DatasetError(

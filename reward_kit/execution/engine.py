@@ -167,7 +167,8 @@ class Engine(ABC):
             if self._reporter is not None:
                 await around.enter_async_context(background(self._reporter.watch(self._counters)))
             if reward is None or results is None:
-                made = rollouts_output(rollouts, LineWriter(), self._counters, None, groups=False, beside=self._beside)
+                writer = LineWriter(rollouts.samples)
+                made = rollouts_output(rollouts, writer, self._counters, None, groups=False, beside=self._beside)
                 await self._generate(queue, play, made, None, stop)
             else:
                 await self._both(queue, play, rollouts, results, reward, stop, keep_going=keep_going)
@@ -188,7 +189,7 @@ class Engine(ABC):
             handover.drop()
 
         first = None if keep_going else FirstVerdicts(end_early, reward)
-        writer = LineWriter()
+        writer = LineWriter(results.samples, self._vocabulary.result_row)
         made = rollouts_output(
             rollouts, writer, self._counters, handover, groups=reward.judge_groups, beside=self._beside
         )
@@ -196,8 +197,7 @@ class Engine(ABC):
         async with self.open_scorer(reward, at_hand) as scorer:
             self._counters.sandbox = scorer.sandbox
             self._counters.judge = scorer.judge_use
-            line = self._vocabulary.result_line or writer.result_line
-            judged = records_output(results, line, self._counters, first)
+            judged = records_output(results, writer.result_line, self._counters, first)
             scoring = asyncio.create_task(self._score(handover, scorer, judged, queue, stop))
             generating = asyncio.create_task(self._generate(queue, play, made, handover, stop))
             try:

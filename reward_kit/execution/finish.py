@@ -19,10 +19,13 @@ from reward_kit.generation.judge import JudgeUse
 from reward_kit.storage.files import Draft
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Head
+from reward_kit.storage.judged import JudgedAnswer
+from reward_kit.storage.large_parts import whole_rows
 from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.row_json import json_line
 from reward_kit.storage.run_directory import OWN_FILES, RESULTS, RunDirectory
 from reward_kit.storage.tables import preview_pair
+from reward_kit.utils.checksums import CHECK, sealed_line
 from reward_kit.utils.clock import moment
 
 __all__ = ["check_copies", "finish", "interim_summary", "rollout_figures"]
@@ -37,6 +40,7 @@ def finish(  # noqa: PLR0913 - one parameter a part
 
     `money` knows of what was spent beside the lines.
     """
+    directory.samples.compact()
     if not rollouts.read_only:
         rollouts.compact(position_of)
     if beside is not None:
@@ -132,10 +136,18 @@ def _write_copies(config: PipelineConfig, results: Journal) -> None:
     if output.results_file is not None:
         target = _inside(output.output_dir, output.results_file)
         if target != results.path.resolve():
-            _write_lines(target, results.in_order())
+            _write_lines(target, (_whole(results, line) for line in results.in_order()))
     if output.preview_pairs_file is not None:
-        lines = (json_line(pair) for pair in map(preview_pair, results.rows()) if pair is not None)
+        lines = (json_line(pair) for pair in map(preview_pair, whole_rows(results)) if pair is not None)
         _write_lines(_inside(output.output_dir, output.preview_pairs_file), lines)
+
+
+def _whole(results: Journal, line: bytes) -> bytes:
+    """A line that is read without the files beside it."""
+    if b'"sample":"' not in line:
+        return line
+    row = JudgedAnswer.of_line(line, results.samples).row
+    return sealed_line(json_line({name: held for name, held in row.items() if name != CHECK}))
 
 
 def _inside(output_dir: str, name: str) -> Path:

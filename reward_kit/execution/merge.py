@@ -7,6 +7,7 @@ and of two verdicts the one of the directory named later.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.journal_lines import Head
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, read_document, refuse_cut
+from reward_kit.storage.samples import SAMPLES, Samples
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.storage.vocabularies import SHELL
 
@@ -41,6 +43,7 @@ def merge_runs(sources: Sequence[Path], target: Path) -> Summary:
         for which, claim in claims.items():
             advice = "Choose another --output-dir."
             directory.claim(which, claim["digest"], claim["settings"], advice=advice)
+        _merge_samples(directory, sources)
         for name in (ROLLOUTS, RESULTS):
             parts_of_it = [source / name for source in sources if (source / name).is_file()]
             directory.note_held({name: _merge_journals(parts_of_it, target / name)})
@@ -70,6 +73,17 @@ def _differences(one: Summary, other: Summary) -> str:
     before, after = one["settings"], other["settings"]
     names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
     return ", ".join(f"{name}: {before.get(name)!r} and {after.get(name)!r}" for name in names)
+
+
+def _merge_samples(directory: RunDirectory, sources: Iterable[Path]) -> None:
+    """Put the samples of all parts into one file, before the lines that name them."""
+    for source in sources:
+        if (source / SAMPLES).is_file():
+            with contextlib.closing(Samples(source / SAMPLES, read_only=True)) as samples:
+                refuse_cut(samples)
+                directory.samples.take(samples)
+    directory.samples.compact()
+    directory.note_held({SAMPLES: directory.samples.keys})
 
 
 def _merge_journals(paths: Sequence[Path], target: Path) -> int:

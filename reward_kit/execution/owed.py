@@ -83,6 +83,8 @@ class Ledger:
     """Answers that the samples or rows gone through so far call for; None where there are none but the rollouts."""
     results_journal: Journal | None = None
     """The results, to look up their samples; None where a second file has samples of its own, which are judged."""
+    lost_samples: bool = False
+    """Samples are lost that the rollouts name, and are written again as they come by."""
     _positions: DigestMap = field(default_factory=DigestMap)
 
     def position_of(self, head: Head) -> int:
@@ -102,7 +104,11 @@ class Ledger:
     def read(self, sample_id: str, draws: list[int]) -> list[Rollout]:
         """These rollouts of a sample, from the journal."""
         offsets = [self.rollouts.offset(sample_id, draw) for draw in draws]
-        return [rollout_from_line(self.journal.line_at(offset)) for offset in offsets if offset is not None]
+        return [self.rollout(self.journal.line_at(offset)) for offset in offsets if offset is not None]
+
+    def rollout(self, line: bytes) -> Rollout:
+        """The rollout that a line of the journal holds."""
+        return rollout_from_line(line, self.journal.samples)
 
     def known(self, sample_id: str, draw: int) -> Rollout | None:
         """A rollout of an earlier entry of the run, where there is one."""
@@ -146,12 +152,14 @@ class Ledger:
         """Remember where a sample stands now."""
         if len(self.rollouts):  # in a fresh run every line says where its sample stands
             self._positions.put(digest64(sample.id), sample.position)
+        if self.lost_samples:
+            self.journal.samples.keep(sample)
 
     def refuse_other_answers(self, rollouts: Iterable[Rollout]) -> None:
         """Answers come from the data here: one that differs from the one that was judged is another answer."""
         for rollout in rollouts:
             offset = self.rollouts.offset(rollout.sample.id, rollout.response_index)
-            known = None if offset is None else rollout_from_line(self.journal.line_at(offset)).turns
+            known = None if offset is None else self.rollout(self.journal.line_at(offset)).turns
             if known is not None and known != rollout.turns:
                 raise StorageError(
                     f"Answer {rollout.response_index} of sample {rollout.sample.id!r} has changed since "
@@ -278,8 +286,9 @@ class AnswersInTheData(Workload):
             sample = rollouts[0].sample
             content = content_digest(sample)
             asked = [rollout.response_index for rollout in rollouts]
+            for rollout in rollouts:
+                ledger.note_position(rollout.sample)
             retold = ledger.retold(sample, content, asked, self._answers.truth_columns)
-            ledger.note_position(sample)
             ledger.refuse_other_answers(rollouts)
             new = [r for r in rollouts if ledger.rollouts.status(sample.id, r.response_index) is None]
             yield Work(sample, content, rollouts=ledger.unjudged(rollouts, content), new=new, retold=retold)
@@ -307,7 +316,7 @@ class RolloutsOnDisk(Workload):
     """Rollouts already generated, without their dataset."""
 
     def _owed(self, ledger: Ledger) -> Iterator[Work]:
-        for rollouts in _by_sample(map(rollout_from_line, ledger.journal.in_order())):
+        for rollouts in _by_sample(map(ledger.rollout, ledger.journal.in_order())):
             sample = rollouts[0].sample
             content = content_digest(sample)
             yield Work(sample, content, rollouts=ledger.unjudged(rollouts, content))
@@ -325,7 +334,7 @@ class UnjudgedOnDisk(Workload):
         results = ledger.rollouts.statuses_in(ledger.results)
         lines = zip(ledger.rollouts.entries(), results, strict=True)
         owed = (entry.offset for entry, result in lines if ledger.is_owed(result))
-        for rollouts in _by_sample(rollout_from_line(ledger.journal.line_at(offset)) for offset in owed):
+        for rollouts in _by_sample(ledger.rollout(ledger.journal.line_at(offset)) for offset in owed):
             sample = rollouts[0].sample
             yield Work(sample, content_digest(sample), rollouts=rollouts)
 

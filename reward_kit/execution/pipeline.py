@@ -46,6 +46,7 @@ from reward_kit.inherited_config import remark, take
 from reward_kit.models import Completion, Rollout, Usage
 from reward_kit.redaction import mask, remember_settings, secret_paths, without_secrets
 from reward_kit.scoring.rewards import Reward, Rewards, load_rewards
+from reward_kit.storage.at_hand import exists
 from reward_kit.storage.batch_journal import BatchJournal
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
@@ -61,8 +62,9 @@ from reward_kit.storage.run_directory import (
     refuse_cut,
     set_run_aside,
 )
+from reward_kit.storage.samples import SAMPLES, Samples
 from reward_kit.storage.turn_journal import TurnJournal
-from reward_kit.stores.addresses import is_stored
+from reward_kit.stores.addresses import beside, is_stored
 from reward_kit.stores.fetching import fetch
 from reward_kit.stores.reasons import StoreError
 from reward_kit.utils.event_loop import run_sync
@@ -249,10 +251,13 @@ class EvaluationPipeline:
             ledger = self._ledger(rollouts, results, reward)
             if has_every_answer and not rollouts.damaged and UnjudgedOnDisk.suits(ledger):
                 workload = self._looking(UnjudgedOnDisk(), reward)
-            if _set_damage_aside(directory, rollouts, results):
-                ledger = self._ledger(rollouts, results, reward)
             self._see_what_is_missing(directory, rollouts, results)
-            open_things.callback(_note_held, directory, rollouts, results)
+            lost_samples = _lacks_samples(ledger)
+            again = directory.samples if self.phase != "execution" else None  # else nobody has what is damaged
+            if _set_damage_aside(directory, rollouts, results, again):
+                ledger = self._ledger(rollouts, results, reward)
+            ledger.lost_samples = lost_samples
+            open_things.callback(_note_held, directory, rollouts, results, directory.samples)
             counters = RunCounters(self.phase, workload.expected(ledger), len(ledger.rollouts), len(ledger.results))
             counters.mirror = self._mirroring.mirror
             serving = await open_things.enter_async_context(contextlib.AsyncExitStack())
@@ -270,7 +275,7 @@ class EvaluationPipeline:
             if workload.needs_model and batches is None:
                 turns = self._open_turns(open_things, directory)
                 models = await serving.enter_async_context(engine.open_models(self._client, turns, ledger.known))
-            held = _Held(directory, rollouts, results)
+            held = _Held(directory, rollouts, results, directory.samples)
             keep = [money.keep, held.keep, *([] if turns is None else [turns.sync])]
             works = _with_answers(batches, workload.works(ledger))
             end = await engine.run(
@@ -448,6 +453,8 @@ class EvaluationPipeline:
         with tempfile.TemporaryDirectory(prefix="reward-kit-") as folder:
             try:
                 self._fetched = fetch(address, Path(folder))
+                if exists(there := beside(address, SAMPLES)):
+                    fetch(there, Path(folder))
             except StoreError as error:
                 raise ConfigError(
                     f"Cannot fetch {address!r}: {error}. Correct `rollouts_file`, or check your access rights."
@@ -502,7 +509,12 @@ class EvaluationPipeline:
     def _sizes(self, directory: RunDirectory) -> dict[str, list[int]]:
         """The size of each file of lines, and when it was last written to: one that has both still is untouched."""
         beside = self._projection(directory)
-        paths = (directory.rollouts_path, directory.results_path, *(() if beside is None else (beside.path,)))
+        paths = (
+            directory.samples.path,
+            directory.rollouts_path,
+            directory.results_path,
+            *(() if beside is None else (beside.path,)),
+        )
         found = [(path.name, path.stat()) for path in paths if path.exists()]
         return {name: [status.st_size, status.st_mtime_ns] for name, status in found}
 
@@ -510,6 +522,7 @@ class EvaluationPipeline:
         """Refuse to judge a part as if it were the whole; what can be made again is owed, and said."""
         if self.phase == "execution":
             refuse_cut(rollouts, _JUDGE_THE_REST.format(str(rollouts.path.parent)))
+            refuse_cut(rollouts.samples)
             generating = [entry for entry in directory.phases if entry["phase"] != "execution"]
             if rollouts.path == directory.rollouts_path and generating and generating[-1]["status"] != "finished":
                 _log.warning("Generation was not finished: only the %d rollouts on disk are scored.", rollouts.keys)
@@ -582,7 +595,9 @@ class EvaluationPipeline:
         last = directory.phases[-1] if directory.phases else {}
         same = last.get("phase") == self.phase and all(last.get(name) == value for name, value in facts.items())
         files = last.get("files") or {}
-        untouched = last.get("status") == "finished" and files.get(ROLLOUTS) == self._sizes(directory).get(ROLLOUTS)
+        sizes = self._sizes(directory)
+        untouched = last.get("status") == "finished"
+        untouched = untouched and all(files.get(name) == sizes.get(name) for name in (ROLLOUTS, SAMPLES))
         if not (same and facts["source"] and untouched and not self._retry_failed and files.get(ROLLOUTS)):
             return False
         summary = directory.read_summary() or {"skipped_rows": 1}
@@ -716,7 +731,7 @@ def _note_more(directory: RunDirectory, name: str, facts: Mapping[str, str]) -> 
 class _Held:
     """How many entries the journals hold, kept in the manifest while they grow: a killed run cannot say it later."""
 
-    def __init__(self, directory: RunDirectory, *journals: Journal | None) -> None:
+    def __init__(self, directory: RunDirectory, *journals: Journal | Samples | None) -> None:
         self._directory = directory
         self._journals = [journal for journal in journals if journal is not None and not journal.read_only]
 
@@ -774,7 +789,7 @@ def _thresholds(reward: RewardConfig) -> float | dict[str, float]:
     return {"": whole, **named} if named else whole
 
 
-def _set_damage_aside(directory: RunDirectory, *journals: Journal | None) -> bool:
+def _set_damage_aside(directory: RunDirectory, *journals: Journal | Samples | None) -> bool:
     """Take damaged lines out of journals whose entries can be made again, and keep the files as they were."""
     damaged = [journal for journal in journals if journal is not None and journal.damaged]
     for journal in damaged:
@@ -786,6 +801,15 @@ def _set_damage_aside(directory: RunDirectory, *journals: Journal | None) -> boo
             str(journal.path), line_numbers(numbers), kept.name,
         )  # fmt: skip
     return bool(damaged)
+
+
+def _lacks_samples(ledger: Ledger) -> bool:
+    """Whether samples are lost that the rollouts name: a run that reads its dataset writes them again."""
+    samples = ledger.journal.samples
+    held = held_by(samples.path)
+    if held is None and not samples.path.exists():  # lines of an older version hold their samples
+        return False
+    return samples.keys < max(held or 0, ledger.rollouts.samples) or bool(samples.damaged)
 
 
 def _end_turns(turns: TurnJournal | None, rollouts: Journal) -> Usage | None:
@@ -806,7 +830,7 @@ def _has_ended(rollouts: Journal) -> Callable[[str, int], bool]:
     return lambda sample_id, draw: index.status(sample_id, draw) == "ok"  # one that failed may be tried again
 
 
-def _note_held(directory: RunDirectory, *journals: Journal | None) -> None:
+def _note_held(directory: RunDirectory, *journals: Journal | Samples | None) -> None:
     with contextlib.suppress(RewardKitError):  # a full disk must not hide what went wrong
-        kept = [journal for journal in journals if journal is not None and not journal.read_only]
+        kept = [each for each in journals if each is not None and not each.read_only and each.path.exists()]
         directory.note_held({journal.path.name: journal.keys for journal in kept})

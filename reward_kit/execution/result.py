@@ -15,6 +15,7 @@ from reward_kit.execution.run_summary import NO_PASSES, EstimateFigures, RunSumm
 from reward_kit.models import Failure
 from reward_kit.statistics import Estimate, Interval
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.large_parts import whole_rows
 from reward_kit.storage.vocabularies import RUN
 from reward_kit.utils.checksums import CHECK
 
@@ -160,7 +161,7 @@ class RunResult:
 
     def _lines(self, path: Path) -> Iterator[dict[str, Any]]:
         with Journal(path, read_only=True) as journal:
-            yield from journal.rows()
+            yield from whole_rows(journal)
 
     @property
     def _answers(self) -> int:

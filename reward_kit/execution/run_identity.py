@@ -50,7 +50,7 @@ def _made_with(rollouts_file: Path) -> dict[str, Any]:
     with Journal(rollouts_file, read_only=True) as journal:
         if not journal.holds_lines:
             return {}
-        first = rollout_from_line(journal.line_at(0))
+        first = rollout_from_line(journal.line_at(0), journal.samples)
     return {"rollouts.model": first.model, "rollouts.sampling": first.sampling}
 
 

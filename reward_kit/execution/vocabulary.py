@@ -11,9 +11,9 @@ from typing import Any
 from reward_kit.config_models import RewardConfig
 from reward_kit.execution.summary import summarise
 from reward_kit.models import Record
-from reward_kit.storage.journal_lines import Entry, Line
 from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.run_directory import RunDirectory
+from reward_kit.storage.tables import result_row
 
 __all__ = ["RUN", "Vocabulary"]
 
@@ -36,9 +36,8 @@ def _nothing(_: RunDirectory) -> None:
 class Vocabulary:
     """What a front door calls things."""
 
-    result_line: Callable[[Record, str], Entry | Line] | None = None
-    """A record, with the digest of its sample's content, as a line of `results.jsonl`; None: as `reward-kit run` has
-    it, which `LineWriter` writes."""
+    result_row: Callable[[Record], dict[str, Any]] = result_row
+    """A record as the columns of a line of `results.jsonl`."""
     figures: Callable[[Iterable[dict[str, Any]], RewardConfig], Summary] = lambda rows, reward: summarise(
         rows, pass_threshold=reward.pass_threshold, by_split=_thresholds(reward)
     )

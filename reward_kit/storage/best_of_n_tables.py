@@ -20,11 +20,11 @@ import orjson
 
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.errors import MissingExtraError, StorageError
-from reward_kit.models import Record, Rollout
+from reward_kit.models import Record, Rollout, Sample
 from reward_kit.storage.files import Draft
-from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.row_json import json_text
-from reward_kit.storage.tables import entry_of, last_text, set_fields, verdict_columns
+from reward_kit.storage.samples import Samples
+from reward_kit.storage.tables import last_text, set_fields, verdict_columns
 from reward_kit.storage.vocabularies import BEST_OF_N
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_parquet, seal_parquet
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "COLUMNS", "SCHEMA_VERSION", "Column", "Verification", "experiment_entry", "read_metadata",
+    "COLUMNS", "SCHEMA_VERSION", "Column", "Verification", "experiment_columns", "experiment_row", "read_metadata",
     "refuse_damaged_parquet", "require_parquet", "write_parquet",
 ]  # fmt: skip
 
@@ -42,8 +42,8 @@ SCHEMA_VERSION = "1"
 
 _LINES_AT_ONCE = 512
 """Taken apart while the processor's caches still hold them."""
-_BYTES_PER_GROUP = 32 << 20
-"""Of journal lines: a row group is closed when it has so many."""
+_BYTES_PER_GROUP = 24 << 20
+"""In memory: a row group is closed when it has so many."""
 _SAFE = "The answers are safe in the run directory: make room, then run the same command again."
 
 
@@ -102,16 +102,11 @@ class Verification(NamedTuple):
 # ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def experiment_entry(record: Record, content: str) -> Entry:
-    """The record, whose sample's content has this digest, as a line of an experiment's `results.jsonl`."""
-    rollout, sample = record.rollout, record.rollout.sample
-    row = {  # what belongs to the sample stands first, and together: see _rows
-        "split": sample.split,
-        "query": last_text(sample, "user"),
-        "messages": json_text([set_fields(message) for message in sample.messages]),
-        "tools": json_text(sample.tools) if sample.tools else None,
-        "ground_truth": _text(sample.ground_truth),
-        "columns": json_text(sample.columns) if sample.columns else None,
+def experiment_row(record: Record) -> dict[str, Any]:
+    """The record as the columns of a line of an experiment's `results.jsonl`."""
+    rollout = record.rollout
+    return {  # what belongs to the sample stands first, and together: see _rows
+        **experiment_columns(rollout.sample),
         **_answer_columns(rollout),
         **verdict_columns(record.verdict),
         "model": rollout.model,
@@ -121,7 +116,18 @@ def experiment_entry(record: Record, content: str) -> Entry:
         "cached": rollout.cached,
         "generated_at": rollout.generated_at,
     }
-    return entry_of(record, content, row)
+
+
+def experiment_columns(sample: Sample) -> dict[str, Any]:
+    """What such a line tells of its sample."""
+    return {
+        "split": sample.split,
+        "query": last_text(sample, "user"),
+        "messages": json_text([set_fields(message) for message in sample.messages]),
+        "tools": json_text(sample.tools) if sample.tools else None,
+        "ground_truth": _text(sample.ground_truth),
+        "columns": json_text(sample.columns) if sample.columns else None,
+    }
 
 
 def _answer_columns(rollout: Rollout) -> dict[str, Any]:
@@ -153,11 +159,13 @@ def require_parquet(path: Path) -> None:
 
 
 def write_parquet(
-    lines: Iterable[bytes], target: Path, metadata: Mapping[str, str], verification: Mapping[str, Verification]
-) -> int:
+    lines: Iterable[bytes], target: Path, metadata: Mapping[str, str], verification: Mapping[str, Verification],
+    samples: Samples,
+) -> int:  # fmt: skip
     """Write the lines of an experiment's results to `target`, atomically, and return how many there were.
 
-    `verification` names the verifier and the threshold of each split.
+    `verification` names the verifier and the threshold of each split. What lines name in `samples` is written whole: a
+    table is read far from its run, and compression finds what its rows repeat.
     """
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
@@ -174,7 +182,7 @@ def write_parquet(
             ThreadPoolExecutor(1) as second,
         ):
             under_way = None
-            for batches in _groups(lines, schema, verification):
+            for batches in _groups(lines, schema, verification, samples):
                 group = pa.Table.from_batches(batches, schema)
                 if under_way is not None:
                     under_way.result()
@@ -209,14 +217,14 @@ def refuse_damaged_parquet(path: Path, *, pages: bool = False) -> None:
 
 
 def _groups(
-    lines: Iterable[bytes], schema: pa.Schema, verification: Mapping[str, Verification]
+    lines: Iterable[bytes], schema: pa.Schema, verification: Mapping[str, Verification], samples: Samples
 ) -> Iterator[list[pa.RecordBatch]]:
     """The lines as batches, as many together as make a row group."""
     group: list[pa.RecordBatch] = []
-    size, rest = 0, iter(lines)
-    while some := list(islice(rest, _LINES_AT_ONCE)):
-        group.append(_batch(some, schema, verification))
-        size += sum(map(len, some))
+    size, rows = 0, _rows(lines, verification, samples)
+    while some := list(islice(rows, _LINES_AT_ONCE)):
+        group.append(_batch(some, schema))
+        size += group[-1].nbytes
         if size >= _BYTES_PER_GROUP:
             yield group
             group, size = [], 0
@@ -224,15 +232,17 @@ def _groups(
         yield group
 
 
-def _batch(lines: list[bytes], schema: pa.Schema, verification: Mapping[str, Verification]) -> pa.RecordBatch:
+def _batch(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa
 
-    columns = zip(*_rows(lines, verification), strict=True)
+    columns = zip(*rows, strict=True)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _rows(lines: Iterable[bytes], verification: Mapping[str, Verification]) -> Iterator[tuple[Any, ...]]:
+def _rows(
+    lines: Iterable[bytes], verification: Mapping[str, Verification], samples: Samples
+) -> Iterator[tuple[Any, ...]]:
     """The values of each line, in the order of the columns.
 
     The candidates of a query follow each other, and their lines say the same of their sample in the same bytes: what
@@ -249,6 +259,8 @@ def _rows(lines: Iterable[bytes], verification: Mapping[str, Verification]) -> I
             answer = sample = exact_json.loads(line)
             known = line[start : line.index(_ANSWER, start)]
             how = verification.get(sample["split"])
+            if "sample" in sample:
+                sample |= experiment_columns(samples.sample(sample["sample"].encode(), sample["position"]))
         yield _row(sample, answer, how)
 
 

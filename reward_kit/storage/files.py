@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import mmap
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,9 +22,11 @@ from typing import BinaryIO, Self
 
 from reward_kit.errors import StorageError
 
-__all__ = ["Draft", "GrowingFile", "write_block", "write_whole"]
+__all__ = ["Draft", "GrowingFile", "find_line", "write_block", "write_whole"]
 
 _READ_AT_ONCE = 1 << 16
+_MOST_LINES = 4096
+"""Bytes that hold most lines."""
 _NOTHING_LOST = "Nothing before this is lost: make room, then run the same command again."
 
 
@@ -68,15 +71,32 @@ class GrowingFile:
         """As many bytes from there on, or as many as there are."""
         return os.pread(self.descriptor, size, offset)
 
-    def lines(self) -> Iterator[bytes]:
-        """Every whole line. What is torn, or appended meanwhile by another process, is left out."""
-        left = self.end
+    def line_at(self, offset: int, guess: int = _MOST_LINES) -> bytes:
+        """The line that begins there."""
+        raw = self.read(guess, offset)
+        newline = raw.find(b"\n")
+        if newline >= 0:
+            return raw[: newline + 1]
+        if len(raw) < guess:
+            raise StorageError(
+                f"{str(self.path)!r} ends in the middle of a line. Run the same command again to repair it."
+            )
+        return self.line_at(offset, guess * 8)
+
+    def lines(self, start: int = 0) -> Iterator[bytes]:
+        """Every whole line from there on. What is torn, or appended meanwhile by another process, is left out."""
+        left = self.end - start
         with self.path.open("rb", buffering=1 << 20) as file:
+            file.seek(start)
             for line in file:
                 left -= len(line)
                 if left < 0:
                     return
                 yield line
+
+    def look_again(self) -> None:
+        """Take account of what another process appended meanwhile."""
+        self.end = self._end_of_last_line()
 
     def cut_torn_line(self) -> None:
         """Cut off what a crash left behind the last whole line."""
@@ -87,7 +107,7 @@ class GrowingFile:
         """Keep other processes that append under this lock out, and begin where the last of them ended."""
         try:
             fcntl.flock(self.descriptor, fcntl.LOCK_EX)
-            self.end = self._end_of_last_line()
+            self.look_again()
             self.cut_torn_line()
         except OSError as error:
             raise _not_written(self.path, error, self._advice) from error
@@ -247,6 +267,25 @@ def _force_names(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def find_line(path: Path, words: bytes, within: int) -> bytes | None:
+    """The first line that has these words in its beginning, where a text cannot have them; None where there is none.
+
+    `within`: how many bytes stand before them at most.
+    """
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            place = content.find(words)
+            while place >= 0:
+                start = content.rfind(b"\n", 0, place) + 1
+                if place - start <= within:
+                    end = content.find(b"\n", place)
+                    return content[start : end + 1 if end >= 0 else len(content)]
+                place = content.find(words, place + 1)
+    except (OSError, ValueError):  # there is no such file, or it is empty
+        return None
+    return None
 
 
 def write_block(descriptor: int, block: bytes) -> None:

@@ -25,12 +25,14 @@ from reward_kit.storage.run_directory import (
     line_numbers,
     read_document,
 )
+from reward_kit.storage.samples import SAMPLE_HEAD, SAMPLES
 from reward_kit.utils.checksums import check_line
 
 __all__ = ["Finding", "look_over", "mend"]
 
-_JOURNALS = (ROLLOUTS, RESULTS)
+_JOURNALS = (SAMPLES, ROLLOUTS, RESULTS)
 _AGAIN = {
+    SAMPLES: "The next run of the same command writes them again from its dataset.",
     ROLLOUTS: "What they held is generated and judged again by the next run of the same command.",
     RESULTS: "What they held is judged again by the next run of the same command.",
 }
@@ -51,7 +53,7 @@ class _Lines(NamedTuple):
     """What a file of lines holds."""
 
     whole: int
-    keys: set[tuple[bytes, bytes]]
+    keys: set[tuple[bytes, ...]]
     damaged: list[int]
     unchecked: int
 
@@ -109,7 +111,7 @@ def _journals(path: Path) -> Iterator[Finding]:
     except StorageError:  # the manifest is damaged, and said to be
         held = {}
     lines = {name: _lines_of(path / name) for name in _JOURNALS if (path / name).exists()}
-    if held.get(ROLLOUTS) is None and len(lines) == len(_JOURNALS):  # a killed run: what was judged had been there
+    if held.get(ROLLOUTS) is None and {ROLLOUTS, RESULTS} <= lines.keys():  # killed: what was judged was there
         held = {**held, ROLLOUTS: len(lines[ROLLOUTS].keys | lines[RESULTS].keys)}
     for name in _JOURNALS:
         if name in lines:
@@ -148,21 +150,27 @@ def _commands(path: Path) -> Iterator[Finding]:
 
 
 def _lines_of(path: Path) -> _Lines:
-    keys: set[tuple[bytes, bytes]] = set()
+    keys: set[tuple[bytes, ...]] = set()
     damaged, whole, unchecked = [], 0, 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):  # torn by a crash: it is owed again without a word
                 break
-            checked = is_whole(line)
-            match = HEAD.match(line)
-            if checked is False or match is None:
+            key = _key(path, line)
+            if key is None:
                 damaged.append(number)
             else:
                 whole += 1
-                unchecked += checked is None
-                keys.add((match[2], match[3]))
+                unchecked += check_line(line) is None
+                keys.add(key)
     return _Lines(whole, keys, damaged, unchecked)
+
+
+def _key(path: Path, line: bytes) -> tuple[bytes, ...] | None:
+    """What tells a line's entry from others; None of what is no whole line of such a file."""
+    head, first, behind = (SAMPLE_HEAD, 0, 1) if path.name == SAMPLES else (HEAD, 1, 3)
+    match = head.match(line)
+    return None if match is None or is_whole(line, head) is False else match.groups()[first:behind]
 
 
 def _detail(found: _Lines, missing: int, held: int) -> str:
@@ -202,12 +210,12 @@ def _rewrites(path: Path) -> Callable[[RunDirectory], None]:
 
     def rewrite(directory: RunDirectory) -> None:
         kept = _free_name(path)
-        keys: set[tuple[bytes, bytes]] = set()
+        keys: set[tuple[bytes, ...]] = set()
         with path.open("rb") as lines, Draft(path) as draft:
             for line in lines:
-                match = HEAD.match(line)
-                if match is not None and line.endswith(b"\n") and is_whole(line) is not False:
-                    keys.add((match[2], match[3]))
+                key = _key(path, line) if line.endswith(b"\n") else None
+                if key is not None:
+                    keys.add(key)
                     draft.write(line)
             shutil.copyfile(path, kept)
         directory.note_held({path.name: len(keys)})

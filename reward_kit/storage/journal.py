@@ -29,6 +29,7 @@ from reward_kit.storage.journal_lines import (
     moved_to,
     raw_head,
 )
+from reward_kit.storage.samples import SAMPLES, Samples
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line, unsealed
 
@@ -43,14 +44,18 @@ class Journal:
     """An open journal: read what it holds, append to it, compact it."""
 
     def __init__(
-        self, path: Path, *, read_only: bool = False, owed_again: bool = False, always_on_disk: bool = False
-    ) -> None:
+        self, path: Path, *, read_only: bool = False, owed_again: bool = False, always_on_disk: bool = False,
+        samples: Samples | None = None,
+    ) -> None:  # fmt: skip
         """Open `path` for reading and appending, and cut off a torn last line; or only for reading.
 
         `owed_again`: what a damaged line held can be made again, so it is left out; else a damaged line is an error.
         `always_on_disk`: lines are on the disk itself when `append` returns.
+        `samples`: those that the lines name, shared with other files; else those in the file beside this one.
         """
         self.path = path
+        self.samples = samples or Samples(path.with_name(SAMPLES), read_only=read_only, always_on_disk=always_on_disk)
+        """What the lines name, which is on disk before them."""
         self._file = GrowingFile(path, read_only=read_only, always_on_disk=always_on_disk)
         self._owed_again = owed_again
         self.damaged: set[int] = set()
@@ -101,6 +106,7 @@ class Journal:
         """Write the lines in one go. When this returns, they survive the death of this process."""
         plain = (entry.line() if isinstance(entry, Entry) else entry for entry in entries)
         lines = [(position, index, sealed_line(data)) for position, index, data in plain]
+        self.samples.flush()
         try:
             self._write(lines)
         except StorageError:
@@ -118,6 +124,7 @@ class Journal:
 
     def sync(self) -> None:
         """Ask the operating system to put everything written so far on the disk itself."""
+        self.samples.sync()
         self._file.sync()
 
     def index(self) -> JournalIndex:
@@ -153,7 +160,8 @@ class Journal:
         """Every line, to be written elsewhere; of a key that occurs twice, both lines."""
         for head, offset in self._heads():
             line = unsealed(self.line_at(offset))
-            yield Entry(head.parsed(), b"{" + line[body_start(line) :].rstrip(b"\n"))
+            schema = max(int(line[len(OPENING) : line.index(b",")]), 2)  # which has the checksum that it will have
+            yield Entry(head.parsed(), b"{" + line[body_start(line) :].rstrip(b"\n"), schema)
 
     def compact(self, position_of: Callable[[Head], int] | None = None) -> bool:
         """Rewrite the file as one line per key, in dataset order, atomically. False if it was so already.
@@ -172,7 +180,10 @@ class Journal:
 
     def close(self) -> None:
         """Put everything on the disk and let go of the file."""
-        self._file.close()
+        try:
+            self.samples.close()
+        finally:
+            self._file.close()
 
     def _refuse_foreign(self) -> None:
         """Leave a file alone that is not a journal, and above all do not cut off its last line."""
@@ -268,7 +279,7 @@ class Journal:
         """Say of a line that a later version wrote that it is not read; it may well be whole."""
         match = HEAD.match(line)
         if match is not None and int(match[1]) > SCHEMA_VERSION:
-            known = " and ".join(map(str, READABLE_SCHEMAS))
+            known = f"{READABLE_SCHEMAS[0]} to {READABLE_SCHEMAS[-1]}"
             raise StorageError(
                 f"{str(self.path)!r} was written with file schema {int(match[1])}, and this version reads {known}. "
                 "Choose another output directory."
@@ -276,20 +287,9 @@ class Journal:
 
     def line_at(self, offset: int) -> bytes:
         """The line that begins at `offset`."""
-        line = self._line_at(offset)
+        line = self._file.line_at(offset)
         if not self._is_ours and is_whole(line) is False:
             before = self._file.read(offset, 0)
             self._head(line, f"line {before.count(_NEWLINE) + 1}")
             raise self._damage(before.count(_NEWLINE) + 1)
         return line
-
-    def _line_at(self, offset: int, guess: int = 4096) -> bytes:
-        raw = self._file.read(guess, offset)
-        newline = raw.find(_NEWLINE)
-        if newline >= 0:
-            return raw[: newline + 1]
-        if len(raw) < guess:
-            raise StorageError(
-                f"{str(self.path)!r} ends in the middle of a line. Run the same command again to repair it."
-            )
-        return self._line_at(offset, guess * 8)

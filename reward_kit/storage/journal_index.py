@@ -91,6 +91,11 @@ class JournalIndex:
             self._distinct = self._rises and self._count_owners() == self._samples
         return self._distinct
 
+    @property
+    def samples(self) -> int:
+        """Of how many samples there are lines."""
+        return self._samples if self.is_in_order else self._count_owners()
+
     def _count_owners(self) -> int:
         """How many samples there are; a part of them at a time, so that many take no more memory than few."""
         parts = 1 + self.lines // _OWNERS_AT_ONCE

@@ -64,11 +64,11 @@ class Head(NamedTuple):
     status: Status
     cost: float | None
 
-    def line(self, body: bytes) -> bytes:
+    def line(self, body: bytes, schema: int = SCHEMA_VERSION) -> bytes:
         """The whole line: this head, then the fields of `body` (a JSON object)."""
         cost = b"null" if self.cost is None else repr(float(self.cost)).encode()
         head = b'{"schema":%d,"id":%b,"response_index":%d,"position":%d,"content":"%b","status":"%b","cost":%b' % (
-            SCHEMA_VERSION,
+            schema,
             orjson.dumps(self.id),
             self.response_index,
             self.position,
@@ -116,21 +116,25 @@ class Entry(NamedTuple):
 
     head: Head
     body: bytes
+    schema: int = SCHEMA_VERSION
 
     def line(self) -> Line:
         """The line as it is written."""
-        return self.head.position, self.head.response_index, self.head.line(self.body)
+        return self.head.position, self.head.response_index, self.head.line(self.body, self.schema)
 
 
-def is_whole(line: bytes) -> bool | None:
-    """True: the line is as it was written. False: it is damaged. None: it is of a time before checksums."""
+def is_whole(line: bytes, head: re.Pattern[bytes] = HEAD) -> bool | None:
+    """True: the line is as it was written. False: it is damaged. None: it is of a time before checksums.
+
+    `head`: how lines of its file begin.
+    """
     checked = check_line(line)
     if checked is not None:
         return checked
     if not line.startswith(b'{"schema":1,'):
         return False
     try:
-        return None if HEAD.match(line) and isinstance(exact_json.loads(line), dict) else False
+        return None if head.match(line) and isinstance(exact_json.loads(line), dict) else False
     except orjson.JSONDecodeError:
         return False
 

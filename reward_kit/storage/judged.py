@@ -20,7 +20,9 @@ from reward_kit.errors import ConfigError, DatasetError, MissingExtraError, Stor
 from reward_kit.models import Message, Rollout, Sample, answer_begins
 from reward_kit.storage.best_of_n_tables import refuse_damaged_parquet
 from reward_kit.storage.journal import Journal
+from reward_kit.storage.large_parts import whole_row
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, refuse_cut
+from reward_kit.storage.samples import Samples
 from reward_kit.storage.shell_tables import extra_columns
 from reward_kit.storage.tables import rollout_from_line
 from reward_kit.storage.thresholds import Thresholds
@@ -72,9 +74,10 @@ class JudgedAnswer:
         self._is_shell = SHELL.is_verified in row  # the dataset's own columns, of any name, stand among these
 
     @classmethod
-    def of_line(cls, line: bytes) -> Self:
-        """Read from a line as it stands in a file of results."""
-        return cls(exact_json.loads(line))
+    def of_line(cls, line: bytes, samples: Samples | None = None) -> Self:
+        """Read from a line of a file of results; with `samples`, also the large parts that it names in them."""
+        row = exact_json.loads(line)
+        return cls(row if samples is None else whole_row(row, samples))
 
     def _column(self, name: Field) -> str:
         """The first of the names of a column that holds something; empty where none does."""
@@ -326,7 +329,7 @@ def excerpt(text: str, width: int) -> str:
 def row_of_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
     """The columns of a line of results; one that is damaged, or no result, is refused by its number."""
     whole = check_line(line)
-    if whole is False or (whole is None and line.startswith(b'{"schema":2,')):
+    if whole is False or (whole is None and line.startswith((b'{"schema":2,', b'{"schema":3,'))):
         raise StorageError(
             f"Line {number} of {str(path)!r} is damaged: it is not what was written there. Run its command again, "
             "which judges that answer again."
@@ -365,7 +368,7 @@ def _in_journal(path: Path) -> Iterator[JudgedAnswer]:
     with Journal(path, read_only=True) as journal:
         refuse_cut(journal)
         for line in journal.in_order():
-            answer = JudgedAnswer.of_line(line)
+            answer = JudgedAnswer.of_line(line, journal.samples)
             if not check_line(line):
                 name, index = answer.key
                 refuse_other_columns(answer.row, f"The result {index} of {name!r} in {str(path)!r}")
@@ -426,4 +429,4 @@ class RolloutsBeside:
         offset = None if self._journal is None else self._journal.index().offset(*key)
         if self._journal is None or offset is None:
             return None
-        return rollout_from_line(self._journal.line_at(offset))
+        return rollout_from_line(self._journal.line_at(offset), self._journal.samples)

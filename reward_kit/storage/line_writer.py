@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of the two files of a run, put together from pieces: what the lines of a sample share is written once.
+"""Lines of the files of a run, put together from pieces: what the lines of a sample share is written once.
 
-    rollouts.jsonl   head │ "sample": …                                 │ the rollout's own fields
+    samples.jsonl    the sample
+    rollouts.jsonl   head │ "sample": its name                          │ the rollout's own fields
     results.jsonl    head │ "user_query": … "messages": [what was asked │ what was answered] … │ "split": …
 
 Writing the sample anew for every line would be most of what a line costs.
@@ -9,6 +10,7 @@ Writing the sample anew for every line would be most of what a line costs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from orjson import dumps
@@ -16,7 +18,9 @@ from pydantic_core import PydanticSerializationError
 
 from reward_kit.models import SCHEMA_VERSION, EvaluateResult, Record, Rollout, Sample
 from reward_kit.storage.journal_lines import Entry, Line
+from reward_kit.storage.large_parts import short_columns, short_row
 from reward_kit.storage.row_json import as_plain, forgiving_json
+from reward_kit.storage.samples import Samples, is_large, sample_json, sample_name
 from reward_kit.storage.tables import (
     answer_of,
     entry_of,
@@ -25,6 +29,7 @@ from reward_kit.storage.tables import (
     last_text,
     metrics_of,
     result_row,
+    sample_columns,
     set_fields,
     status_of,
 )
@@ -35,39 +40,58 @@ __all__ = ["LineWriter"]
 _KEPT = 256
 """Samples whose pieces are kept, twice as many at most: mostly enough for what is on its way from one file
 to the other. More would leave the processor's caches, and cost more than they save."""
-_IN_THE_HEAD = {"response_index", "cost"}
-_ROLLOUT = b'%b%d%b%b","cost":%b,"sample":%b,%b\n'
+_NOT_ITS_OWN = {"response_index", "cost", "sample"}
+_ROLLOUT = b'%b%d%b%b","cost":%b,"sample":"%b",%b\n'
 _JUDGED = (
     '%b%d%bok","cost":%b,%b%b%b],'
     f'"{RUN.response}":%b,"{RUN.ground_truth}":%b,"{RUN.score}":%b,"{RUN.verification_reason}":%b,"{RUN.metrics}":%b,'
     f'"{RUN.score_is_valid}":true,"error":null,"model":%b,"usage":%b,"finish_reason":%b,"latency_ms":%b,"cached":%b,%b'
 ).encode()
-_PROMPT = f'"{RUN.query}":%b,"system_prompt":%b,"messages":%b'.encode()
+_PROMPT = f'%b"{RUN.query}":%b,"system_prompt":%b,"messages":%b'.encode()
 
 
 class LineWriter:
     """Writes rollouts and records as lines, and keeps what the lines of the samples it saw last have in common."""
 
-    def __init__(self) -> None:
+    def __init__(self, samples: Samples, row_of: Callable[[Record], dict[str, Any]] = result_row) -> None:
+        """Name the samples in `samples`, and put them there. `row_of`: the columns of a result."""
+        self._samples = samples
+        self._row_of = row_of
         self._recent: dict[int, _SampleText] = {}  # by the sample's id(), which stays its own while it is kept here
         self._before: dict[int, _SampleText] = {}
 
     def rollout_line(self, rollout: Rollout, content: str) -> Line:
         """The rollout, whose sample's content has this digest, as a line of `rollouts.jsonl`."""
         try:
-            return _rollout_line(rollout, self._text(rollout.sample, content))
+            text = self._text(rollout.sample, content)
+            self._put(text)
+            return _rollout_line(rollout, text)
         except TypeError:
-            return Entry(head_of(rollout, content, rollout.failure), _any_rollout(rollout)).line()
+            named = b'{"sample":"%b",%b' % (self._samples.keep(rollout.sample), _any_rollout(rollout)[1:])
+            return Entry(head_of(rollout, content, rollout.failure), named).line()
 
     def result_line(self, record: Record, content: str) -> Line:
         """The record, whose sample's content has this digest, as a line of `results.jsonl`."""
         rollout, result = record.rollout, record.result
-        if result is not None and result.step_outputs is None and rollout.steps is None:
+        ours = self._row_of is result_row
+        if ours and result is not None and result.step_outputs is None and rollout.steps is None:
             try:
-                return _judged_line(rollout, self._text(rollout.sample, content), result)
+                text = self._text(rollout.sample, content)
+                if text.is_large:
+                    self._put(text)
+                return _judged_line(rollout, text, result)
             except TypeError:
                 pass
-        return entry_of(record, content, result_row(record)).line()
+        row = self._row_of(record)
+        if is_large(sample_json(rollout.sample)):
+            row = short_row(row, rollout.sample, self._samples.keep(rollout.sample))
+        return entry_of(record, content, row).line()
+
+    def _put(self, text: _SampleText) -> None:
+        """Have the sample on disk before its line."""
+        if text.whole is not None:
+            self._samples.put(text.name, text.whole, text.position)
+            text.whole = None  # it may be large
 
     def _text(self, sample: Sample, content: str) -> _SampleText:
         text = self._recent.get(id(sample)) or self._before.get(id(sample))
@@ -82,7 +106,10 @@ class LineWriter:
 class _SampleText:
     """A sample as its lines tell it: pieces of JSON, for whoever puts a line together."""
 
-    __slots__ = ("between", "index_from", "index_to", "last", "position", "prompt", "sample", "truth", "whole")
+    __slots__ = (
+        "between", "index_from", "index_to", "is_large", "last", "name", "position", "prompt", "sample", "truth",
+        "whole",
+    )  # fmt: skip
 
     def __init__(self, sample: Sample, content: str) -> None:
         """Of this sample, whose content has this digest.
@@ -105,11 +132,21 @@ class _SampleText:
         if split is not None:
             some += b',"split":%b' % dumps(split)
         offered = b"" if tools is None else b',"tools":%b' % dumps(tools, as_plain)
-        pieces = (name, messages, some, columns, offered, self.position)
-        self.whole = b'{"id":%b,"messages":%b%b,"columns":%b%b,"position":%d}' % pieces
-        """All of the sample."""
-        last_texts = dumps(last_text(sample, "user")), dumps(last_text(sample, "system"))
-        self.prompt = _PROMPT % (*last_texts, messages[:-1])
+        whole = b'{"id":%b,"messages":%b%b,"columns":%b%b}' % (name, messages, some, columns, offered)
+        self.whole: bytes | None = whole
+        """All of the sample; None once it is among the run's samples."""
+        self.name = sample_name(whole)
+        """What lines call it."""
+        self.is_large = is_large(whole)
+        """Whether results name it, and large parts of it by their digests."""
+        query: Any = last_text(sample, "user")
+        system: Any = last_text(sample, "system")
+        if self.is_large:
+            short = short_columns(sample_columns(sample))
+            query, system, messages = short[RUN.query], short["system_prompt"], dumps(short["messages"], as_plain)
+            truth, columns = dumps(short[RUN.ground_truth], as_plain), dumps(short.get("columns", {}), as_plain)
+        named = b'"sample":"%b",' % self.name if self.is_large else b""
+        self.prompt = _PROMPT % (named, dumps(query), dumps(system), messages[:-1])
         """A result's first columns. The list of messages is left open."""
         self.between = b"," if fields["messages"] else b""
         """What stands between the turns of the sample and those of an answer."""
@@ -142,16 +179,16 @@ def _rollout_line(rollout: Rollout, text: _SampleText) -> Line:
     if None in fields.values():
         fields = {name: held for name, held in fields.items() if held is not None}
     own, status = dumps(fields, as_plain)[1:], status_of(failure).encode()
-    pieces = (text.index_from, index, text.index_to, status, _number(values["cost"]), text.whole, own)
+    pieces = (text.index_from, index, text.index_to, status, _number(values["cost"]), text.name, own)
     return text.position, index, _ROLLOUT % pieces
 
 
 def _any_rollout(rollout: Rollout) -> bytes:
     """The rollout as JSON, whatever it holds."""
     try:
-        return rollout.__pydantic_serializer__.to_json(rollout, exclude=_IN_THE_HEAD, exclude_none=True)
+        return rollout.__pydantic_serializer__.to_json(rollout, exclude=_NOT_ITS_OWN, exclude_none=True)
     except PydanticSerializationError:  # text that is not valid Unicode
-        return forgiving_json(rollout.model_dump(exclude=_IN_THE_HEAD, exclude_none=True))
+        return forgiving_json(rollout.model_dump(exclude=_NOT_ITS_OWN, exclude_none=True))
 
 
 def _judged_line(rollout: Rollout, text: _SampleText, verdict: EvaluateResult) -> Line:

@@ -65,7 +65,7 @@ class ProjectedFile:
         """
         kept = self._keep_what_was_edited()
         if rollouts.holds_lines:
-            self._write(map(self._anew, rollouts.in_order()))
+            self._write(self._anew(line, rollouts) for line in rollouts.in_order())
         else:
             self.path.unlink(missing_ok=True)
         return kept
@@ -79,16 +79,16 @@ class ProjectedFile:
                 for line in rollouts.in_order():
                     offset = offsets.get(_key(HEAD.match(line), 2))
                     if offset < 0:  # spelled differently, as where an id looks like a credential
-                        yield self._anew(line)
+                        yield self._anew(line, rollouts)
                     else:
                         file.seek(offset)
                         yield file.readline()
 
         self.close()
-        self._write(ordered() if self.path.exists() else map(self._anew, rollouts.in_order()))
+        self._write(ordered() if self.path.exists() else (self._anew(line, rollouts) for line in rollouts.in_order()))
 
-    def _anew(self, line: bytes) -> bytes:
-        return self.project(rollout_from_line(line)).line
+    def _anew(self, line: bytes, rollouts: Journal) -> bytes:
+        return self.project(rollout_from_line(line, rollouts.samples)).line
 
     def _offsets(self) -> DigestMap:
         offsets, offset = DigestMap(), 0

@@ -3,6 +3,7 @@
 
 config.yaml      the resolved configuration, itself a valid input
 manifest.json    versions, git revision, the two digests, one entry per phase
+samples.jsonl    what was asked, each sample once; the other files name it
 rollouts.jsonl   what was generated   (a journal)
 episodes.jsonl   the turns of an agent's episodes that are not finished   (a journal; gone when all are)
 batches.jsonl    what became of files of requests, with a batch endpoint   (a journal); the files are in batches/
@@ -34,6 +35,7 @@ from reward_kit.storage.files import Draft
 from reward_kit.storage.git_revision import GitRevision
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.reviews import COUNT_OF_REVIEWS, REVIEWS
+from reward_kit.storage.samples import SAMPLES, Samples
 from reward_kit.storage.turn_journal import EPISODES
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed_document, sealed_text
@@ -47,8 +49,8 @@ __all__ = [
 ROLLOUTS = "rollouts.jsonl"
 RESULTS = "results.jsonl"
 OWN_FILES = (
-    ROLLOUTS, RESULTS, EPISODES, BATCHES, REVIEWS, COUNT_OF_REVIEWS, "config.yaml", "manifest.json", "summary.json",
-    ".lock",
+    SAMPLES, ROLLOUTS, RESULTS, EPISODES, BATCHES, REVIEWS, COUNT_OF_REVIEWS, "config.yaml", "manifest.json",
+    "summary.json", ".lock",
 )  # fmt: skip
 """The files a run lives on, and what people say of it."""
 
@@ -119,7 +121,7 @@ def line_numbers(numbers: Sequence[int], most: int = 8) -> str:
     return f"lines {', '.join(named)} and {last} are"
 
 
-def refuse_cut(journal: Journal, advice: str = "") -> None:
+def refuse_cut(journal: Journal | Samples, advice: str = "") -> None:
     """Stop where a journal holds fewer entries than its run left in it. `advice`: what to do about it."""
     held = held_by(journal.path)
     if held is not None and (found := journal.keys) < held:
@@ -135,6 +137,7 @@ class RunDirectory:
         self.path = path.absolute()  # a reward may change the working directory
         self.always_on_disk = False
         """Whether the journals that are opened from now on force each batch of lines to the disk."""
+        self._samples: Samples | None = None
         self._lock: int | None = None
         self._manifest: dict[str, Any] = {}
         self._revision: GitRevision | None = None
@@ -162,9 +165,13 @@ class RunDirectory:
         if self._revision is not None:
             self._revision.close()
             self._revision = None
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        try:
+            if self._samples is not None:
+                self._samples.close()
+        finally:
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
 
     @classmethod
     def seen_from_outside(cls, path: Path) -> Self:
@@ -198,15 +205,25 @@ class RunDirectory:
         """The path of `summary.json`."""
         return self.path / "summary.json"
 
+    @property
+    def samples(self) -> Samples:
+        """What was asked: one file, which all journals of the directory name."""
+        if self._samples is None:
+            self._samples = Samples(self.path / SAMPLES, always_on_disk=self.always_on_disk)
+        return self._samples
+
     def rollouts(self, *, owed_again: bool = False) -> Journal:
         """Open the journal of rollouts. `owed_again`: they can be had again for nothing, so damaged ones are owed."""
-        return Journal(self.rollouts_path, owed_again=owed_again, always_on_disk=self.always_on_disk)
+        return self._journal(self.rollouts_path, owed_again=owed_again)
 
     def results(self) -> Journal:
         """Open the journal of results; a damaged line is left out, for its rollout can be judged again."""
-        return Journal(self.results_path, owed_again=True, always_on_disk=self.always_on_disk)
+        return self._journal(self.results_path, owed_again=True)
 
-    def keep_damaged(self, journal: Journal) -> Path:
+    def _journal(self, path: Path, *, owed_again: bool) -> Journal:
+        return Journal(path, owed_again=owed_again, always_on_disk=self.always_on_disk, samples=self.samples)
+
+    def keep_damaged(self, journal: Journal | Samples) -> Path:
         """Keep a journal as it was found, before its damaged lines go; where it is kept."""
         kept = self._free_name(f"{journal.path.stem}.damaged")
         shutil.copyfile(journal.path, kept)

@@ -11,13 +11,11 @@ from typing import Any
 
 from reward_kit.answers.command import extract_command
 from reward_kit.models import Failure, Record, Rollout, StepOutput, Verdict
-from reward_kit.storage.journal_lines import Entry
 from reward_kit.storage.row_json import json_line
-from reward_kit.storage.tables import head_of
 from reward_kit.storage.vocabularies import SHELL
 from reward_kit.utils.checksums import sealed_line
 
-__all__ = ["NO_COMMAND", "Command", "command_line", "command_row", "extra_columns", "shell_result_entry"]
+__all__ = ["NO_COMMAND", "Command", "command_line", "command_row", "extra_columns", "shell_result_row"]
 
 NO_COMMAND = "NoCommand"
 """The `error_type` of an answer that was given but holds no command: the model's failure, not the machinery's."""
@@ -59,15 +57,15 @@ def command_line(row: dict[str, Any]) -> bytes:
     return sealed_line(json_line(row))
 
 
-def shell_result_entry(record: Record, content: str) -> Entry:
-    """The executed command, whose task's content has this digest, as a line of `results.jsonl`."""
+def shell_result_row(record: Record) -> dict[str, Any]:
+    """The executed command as the columns of a line of `results.jsonl`."""
     rollout = record.rollout
     command = rollout.turns[-1].text if rollout.turns else ""
     row = _command_columns(rollout, command or None) | _verdict_columns(record.verdict) | _extras(rollout)
     if isinstance(rollout, Command) and rollout.no_command is not None and record.failure is None:
         row["error"] = rollout.no_command  # as commands.jsonl has it
     del row["response_index"]  # the head says it
-    return Entry(head_of(rollout, content, record.failure), json_line(row).removesuffix(b"\n"))
+    return row
 
 
 def extra_columns(row: Mapping[str, Any]) -> dict[str, Any]:

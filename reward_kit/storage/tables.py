@@ -6,6 +6,7 @@ Inside, one word per idea; outside, the columns that users and tools already kno
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,8 +14,9 @@ from pydantic import BaseModel, ValidationError
 
 from reward_kit.errors import StorageError
 from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout, Sample, Step, Usage, Verdict
-from reward_kit.storage.journal_lines import Entry, Head, Status, position_in
+from reward_kit.storage.journal_lines import HEAD, Entry, Head, Status, position_in
 from reward_kit.storage.row_json import forgiving_json, plain_json
+from reward_kit.storage.samples import Samples
 from reward_kit.storage.vocabularies import RUN
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line
@@ -29,23 +31,34 @@ __all__ = [
     "preview_pair",
     "result_row",
     "rollout_from_line",
+    "sample_columns",
     "set_fields",
     "status_of",
     "verdict_columns",
 ]
 
 
-def rollout_from_line(line: bytes) -> Rollout:
+_NAMES_SAMPLE = re.compile(HEAD.pattern + rb'"sample":"([0-9a-f]{32})"')
+"""A line of rollouts that names its sample. Before schema 3, the whole sample stood there."""
+
+
+def rollout_from_line(line: bytes, samples: Samples) -> Rollout:
     """The rollout a line of `rollouts.jsonl` holds. Where its sample stands is for the line's head to say."""
+    named = _NAMES_SAMPLE.match(line)
     try:
-        rollout = Rollout.model_validate_json(line)
-    except ValidationError as error:
+        if named is None:
+            rollout = Rollout.model_validate_json(line)
+        else:
+            sample = samples.sample(named[8], int(named[4]))
+            rollout = Rollout.model_validate({**exact_json.loads(line), "sample": sample})
+    except (ValidationError, exact_json.JSONDecodeError) as error:
+        what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise StorageError(
-            f"{line[:60].decode(errors='replace')!r}… is not a rollout ({error.errors()[0]['msg']}). "
+            f"{line[:60].decode(errors='replace')!r}… is not a rollout ({what}). "
             "Name a rollouts.jsonl that `reward-kit run` wrote, or restore it."
         ) from error
     _refuse_other_fields(line, rollout)
-    for message in rollout.messages:
+    for message in rollout.messages if named is None else rollout.turns:
         if "content" not in message.model_fields_set:  # left out because it was None, not because it was empty
             message.content = None
     position = position_in(line)
@@ -67,10 +80,11 @@ def _refuse_other_fields(line: bytes, rollout: Rollout) -> None:
 
 
 def _unknown_fields(row: dict[str, Any]) -> set[str]:
-    turns = [turn for turn in (*row["sample"]["messages"], *row.get("turns", ())) if isinstance(turn, dict)]
+    sample = row["sample"] if isinstance(row["sample"], dict) else {"messages": ()}  # else it is named, and elsewhere
+    turns = [turn for turn in (*sample["messages"], *row.get("turns", ())) if isinstance(turn, dict)]
     parts: list[tuple[Mapping[str, Any], set[str]]] = [
         (row, {*Rollout.model_fields, *Head._fields, "schema"}),
-        (row["sample"], {*Sample.model_fields}),
+        (sample, {*Sample.model_fields}),
         (row.get("usage") or {}, {*Usage.model_fields}),
         (row.get("failure") or {}, {*Failure.model_fields}),
         *((step, {*Step.model_fields}) for step in row.get("steps") or ()),
@@ -119,28 +133,39 @@ def status_of(failure: Failure | None) -> Status:
 
 def result_row(record: Record) -> dict[str, Any]:
     """The columns of a result as plain data."""
-    rollout, sample = record.rollout, record.rollout.sample
+    rollout = record.rollout
+    asked = sample_columns(rollout.sample)
     row: dict[str, Any] = {
-        RUN.query: last_text(sample, "user"),
-        "system_prompt": last_text(sample, "system"),
-        "messages": [*map(set_fields, sample.messages), *map(set_fields, rollout.turns)],
+        RUN.query: asked[RUN.query],
+        "system_prompt": asked["system_prompt"],
+        "messages": [*asked["messages"], *map(set_fields, rollout.turns)],
         RUN.response: answer_of(rollout.turns),
-        RUN.ground_truth: sample.ground_truth,
+        RUN.ground_truth: asked[RUN.ground_truth],
         **verdict_columns(record.verdict),
         "model": rollout.model,
         "usage": None if rollout.usage is None else set_fields(rollout.usage),
         "finish_reason": rollout.finish_reason,
         "latency_ms": rollout.latency_ms,
         "cached": rollout.cached,
-        "split": sample.split,
+        "split": asked["split"],
     }
     if rollout.steps is not None:
         row |= episode_columns(rollout)
         if rollout.branch is not None:
             row["branch"] = rollout.branch
-    if sample.columns:
-        row["columns"] = sample.columns
-    return row
+    return row | ({"columns": asked["columns"]} if "columns" in asked else {})
+
+
+def sample_columns(sample: Sample) -> dict[str, Any]:
+    """What a result tells of its sample; its `messages` are the first of the result's."""
+    columns = {
+        RUN.query: last_text(sample, "user"),
+        "system_prompt": last_text(sample, "system"),
+        "messages": [*map(set_fields, sample.messages)],
+        RUN.ground_truth: sample.ground_truth,
+        "split": sample.split,
+    }
+    return columns | {"columns": sample.columns} if sample.columns else columns
 
 
 def episode_columns(rollout: Rollout) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class ColumnNames(NamedTuple):
 _HEAD = ("schema", *Head._fields)
 _IN_EVERY_LINE = (
     *_HEAD, CHECK, "error", "failure", "model", "usage", "finish_reason", "latency_ms", "cached",
-    "columns",
+    "columns", "sample",
 )  # fmt: skip
 
 RUN = ColumnNames(

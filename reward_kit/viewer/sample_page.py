@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import mmap
+import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -15,8 +15,11 @@ import orjson
 from numpy.typing import NDArray
 
 from reward_kit.analysis.judged_answers import NOT_JUDGED
+from reward_kit.storage.files import find_line
 from reward_kit.storage.judged import JudgedAnswer, as_text, step_places
+from reward_kit.storage.large_parts import whole_row
 from reward_kit.storage.run_directory import ROLLOUTS
+from reward_kit.storage.samples import SAMPLES, Samples
 from reward_kit.utils import exact_json
 from reward_kit.viewer import wire
 from reward_kit.viewer.judged_by import judged_by, reward_file, try_command
@@ -63,25 +66,19 @@ def record_page(snapshot: Snapshot, name: str, index: int) -> dict[str, Any]:
     (line,) = snapshot.whole([row])
     answers = snapshot.held()
     sample_id = answers.query_name(int(answers.query_of_row[row]))[1]
-    rollout = None if snapshot.run.is_table else _rollout(snapshot.run.path / ROLLOUTS, sample_id, index)
+    rollout = None if snapshot.run.is_table else _rollout(snapshot.run.path, sample_id, index)
     return {"result": line, "rollout": rollout}
 
 
-def _rollout(path: Path, sample_id: str, index: int) -> Any:
-    """The line of a rollout, found by its head; None where there is none."""
+def _rollout(run: Path, sample_id: str, index: int) -> Any:
+    """The line of a rollout with its sample, found by its head; None where there is none."""
     head = b'"id":%b,"response_index":%d,' % (orjson.dumps(sample_id), index)
+    line = find_line(run / ROLLOUTS, head, _SCHEMA)
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            place = content.find(head)
-            while place >= 0:
-                start = content.rfind(b"\n", 0, place) + 1
-                if place - start <= _SCHEMA:  # a head opens its line; the same words inside a text do not
-                    end = content.find(b"\n", place)
-                    return exact_json.loads(content[start : end if end >= 0 else len(content)])
-                place = content.find(head, place + 1)
-    except (OSError, ValueError):  # none, an empty one, or a line that is not whole yet
+        with contextlib.closing(Samples(run / SAMPLES, read_only=True)) as samples:
+            return None if line is None else whole_row(exact_json.loads(line), samples)
+    except exact_json.JSONDecodeError:  # it is not whole yet
         return None
-    return None
 
 
 def _candidate(

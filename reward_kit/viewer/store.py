@@ -120,13 +120,13 @@ class Lines(JsonLines):
     def scan(self, match: TextMatch, query: Query) -> Iterator[Matched]:
         """Look through the bytes first, and read the lines that may match."""
         matches = _predicate(match)
-        anchor = _anchor(match)
+        anchors = _anchors(match)
         with self._opened() as file:
             for first, last in self._parts():
                 query.check()
                 rows = np.arange(first, last)
-                if anchor is not None:
-                    rows = self._holding(file, anchor, first, last)
+                if anchors:
+                    rows = self._holding(file, anchors, first, last)
                 yield Matched(last, rows[[matches(answer) for answer in self._each(rows)]])
 
     def _parts(self) -> Iterator[tuple[int, int]]:
@@ -138,26 +138,28 @@ class Lines(JsonLines):
             yield first, last
             first = last
 
-    def _holding(self, file: BinaryIO, anchor: bytes, first: int, last: int) -> Rows:
-        """The rows of a range whose lines hold these bytes, whatever their case."""
+    def _holding(self, file: BinaryIO, anchors: Sequence[bytes], first: int, last: int) -> Rows:
+        """The rows of a range whose lines hold some of these bytes, whatever their case."""
         start, end = int(self._offsets[first]), self._end_of(last - 1)
         file.seek(start)
         block = file.read(end - start).lower()
         begins = self._offsets[first:last] - start
-        found, place = [], block.find(anchor)
-        while place >= 0:
-            row = int(np.searchsorted(begins, place, side="right")) - 1
-            found.append(first + row)
-            after = int(begins[row + 1]) if row + 1 < len(begins) else len(block)
-            place = block.find(anchor, after)
-        return np.array(found, dtype=np.int64)
+        found: set[int] = set()
+        for anchor in anchors:
+            place = block.find(anchor)
+            while place >= 0:
+                row = int(np.searchsorted(begins, place, side="right")) - 1
+                found.add(first + row)
+                after = int(begins[row + 1]) if row + 1 < len(begins) else len(block)
+                place = block.find(anchor, after)
+        return np.array(sorted(found), dtype=np.int64)
 
     def _end_of(self, row: int) -> int:
         return int(self._offsets[row + 1]) if row + 1 < len(self._offsets) else self._end
 
-    def _each(self, rows: Rows) -> Iterator[JudgedAnswer]:
+    def _each(self, rows: Rows, *, whole: bool = True) -> Iterator[JudgedAnswer]:
         try:
-            for answer in super()._each(rows):
+            for answer in super()._each(rows, whole=whole):
                 if not isinstance(answer.row, dict):
                     raise _changed(self._path)
                 yield answer
@@ -176,12 +178,16 @@ def _changed(path: Path) -> Unreadable:
     return Unreadable(f"{path.name!r} changed while it was read. Load the page again.")
 
 
-def _anchor(match: TextMatch) -> bytes | None:
-    """Bytes that every matching line holds, in lower case; None where there are none to be sure of."""
+def _anchors(match: TextMatch) -> Sequence[bytes]:
+    """Bytes of which every matching line holds some, in lower case; none where there are none to be sure of."""
     if match.operator not in ("has", "eq"):
-        return None
+        return ()
     runs = sorted(_SAFE_RUN.findall(match.value.lower()), key=len)
-    return runs[-1].encode() if runs and runs[-1].strip() else None
+    return (runs[-1].encode(), _NAMES_A_PART) if runs and runs[-1].strip() else ()
+
+
+_NAMES_A_PART = b'"sample":"'
+"""What a line holds whose texts may be elsewhere."""
 
 
 def _predicate(match: TextMatch) -> Callable[[JudgedAnswer], bool]:

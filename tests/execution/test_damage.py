@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from reward_kit.storage.training_rows import Export, training_rows
 from reward_kit.utils.checksums import sealed_document, unsealed
 from tests.loopback.damages import BYTES, LINES, cut
 from tests.loopback.faults import TIMES
-from tests.loopback.runs import config, judged, questions, results, write_rows
+from tests.loopback.runs import config, judged, put_samples_inside, questions, results, write_rows
 
 DAMAGES = 4 * TIMES
 """Of each file by each operation."""
@@ -86,7 +87,7 @@ def killed(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     del manifest["holds"]
     manifest["phases"][-1] = {**manifest["phases"][-1], "status": "running"}
     (home / "run" / "manifest.json").write_bytes(sealed_document(manifest))
-    for name, kept in (("rollouts.jsonl", 7), ("results.jsonl", 4)):
+    for name, kept in (("samples.jsonl", 4), ("rollouts.jsonl", 7), ("results.jsonl", 4)):
         lines = (home / "run" / name).read_bytes().splitlines(keepends=True)
         (home / "run" / name).write_bytes(b"".join(lines[:kept]) + lines[kept][:50])
     return home
@@ -125,7 +126,7 @@ def attack(
             assert found == expected, said
 
 
-FILES = ("rollouts.jsonl", "results.jsonl", "summary.json", "manifest.json", "config.yaml")
+FILES = ("samples.jsonl", "rollouts.jsonl", "results.jsonl", "summary.json", "manifest.json", "config.yaml")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -214,10 +215,11 @@ def test_lines_of_a_time_before_checksums_are_read_and_said_to_be_unchecked(
     finished: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     directory = copy_of(finished, tmp_path)
+    put_samples_inside(directory)
     expected = judged(results(tmp_path))
     for path in (directory / "rollouts.jsonl", directory / "results.jsonl"):
         old = [unsealed(line) for line in path.read_bytes().splitlines(keepends=True)]
-        path.write_bytes(b"".join(old).replace(b'{"schema":2', b'{"schema":1'))
+        path.write_bytes(re.sub(rb'\{"schema":[23]', b'{"schema":1', b"".join(old)))
     assert resume(tmp_path) == expected
     assert caplog.text.count("10 lines that were written before reward-kit had checksums") == 2
     assert all(finding.works for finding in look_over(directory))
@@ -226,6 +228,7 @@ def test_lines_of_a_time_before_checksums_are_read_and_said_to_be_unchecked(
 @pytest.mark.parametrize("name", ["turns", "sample", "messages", "role", "content", "model"])
 def test_an_old_line_with_another_field_is_refused(finished: Path, tmp_path: Path, name: str) -> None:
     path = copy_of(finished, tmp_path) / "rollouts.jsonl"
+    put_samples_inside(path.parent)
     first, *rest = [unsealed(line) for line in path.read_bytes().splitlines(keepends=True)]
     first = first.replace(b'"cost":0.0,"sample"', b'"cost":0.0,"sample"').replace(f'"{name}":'.encode(), b'"qwert":')
     path.write_bytes(b"".join([first, *rest]).replace(b'{"schema":2', b'{"schema":1'))
@@ -237,7 +240,7 @@ def test_the_doctor_names_what_is_damaged_and_destroys_nothing(finished: Path, t
     directory = copy_of(finished, tmp_path)
     assert all(finding.works for finding in look_over(directory))
     before = {}
-    for name in ("rollouts.jsonl", "results.jsonl", "summary.json", "config.yaml"):
+    for name in ("samples.jsonl", "rollouts.jsonl", "results.jsonl", "summary.json", "config.yaml"):
         content = (directory / name).read_bytes()
         (directory / name).write_bytes(content[:300] + bytes([content[300] ^ 1]) + content[301:])
         before[name] = (directory / name).read_bytes()

@@ -33,10 +33,12 @@ def rollout(sample: Sample, draw: int, failure: Failure | None = None) -> Rollou
 
 def ledger(home: Path, made: dict[Key, Failure | None], judged: set[Key], *, groups: bool = False) -> Ledger:
     """Of journals that hold these rollouts, and verdicts on these."""
-    writer, by_id = LineWriter(), {sample.id: sample for sample in samples()}
+    by_id = {sample.id: sample for sample in samples()}
     (home / "rollouts.jsonl").unlink(missing_ok=True)
     (home / "results.jsonl").unlink(missing_ok=True)
+    (home / "samples.jsonl").unlink(missing_ok=True)
     with Journal(home / "rollouts.jsonl") as rollouts, Journal(home / "results.jsonl") as results:
+        writer = LineWriter(rollouts.samples)
         for (name, draw), failure in made.items():
             each = rollout(by_id[name], draw, failure)
             content = content_digest(each.sample)

@@ -101,6 +101,7 @@ def test_a_rollouts_file_is_scored_into_another_directory_and_left_as_it_is(tmp_
     source = tmp_path / "somewhere" / "rollouts.jsonl"
     source.parent.mkdir()
     shutil.move(tmp_path / "run" / "rollouts.jsonl", source)
+    shutil.move(tmp_path / "run" / "samples.jsonl", source.with_name("samples.jsonl"))
     content = source.read_bytes() + b'{"schema":1,"id":"torn'
     source.write_bytes(content)
     source.chmod(0o444)

@@ -195,7 +195,7 @@ def test_generate_hands_on_what_is_on_disk(
         works = (Work(a_sample(number), "ab", list(range(n))) for number in range(len(turns)))
         queue = WorkQueue(works, ahead=width)
         with Journal(path) as journal:
-            output = rollouts_output(journal, LineWriter(), counters, handed_on, groups=groups)
+            output = rollouts_output(journal, LineWriter(journal.samples), counters, handed_on, groups=groups)
             tasks = [generate(queue, play, output, handed_on, counters, Stop(counters)) for _ in range(width)]
             await asyncio.gather(*tasks)
             output.flush()
@@ -219,7 +219,7 @@ async def test_what_cannot_be_written_is_handed_to_nobody(tmp_path: Path) -> Non
             raise StorageError("the disk is full")
 
     with Full(tmp_path / "rollouts.jsonl") as journal:
-        output = rollouts_output(journal, LineWriter(), counters, handover, groups=False)
+        output = rollouts_output(journal, LineWriter(journal.samples), counters, handover, groups=False)
         queue = WorkQueue(iter([Work(a_sample(0), "ab", [0]), Work(a_sample(1), "ab", [0])]))
         with pytest.raises(StorageError, match="full"):
             await generate(queue, play, output, handover, counters, Stop(counters))
@@ -248,11 +248,13 @@ async def test_score_makes_a_record_of_every_rollout_in_the_order_of_its_group(t
     group = [rollout(0, 0), rollout(0, 1, unanswered), rollout(0, 2), rollout(0, 3)]
     written: list[Record] = []
 
-    def line(record: Record, content: str) -> Any:
-        written.append(record)
-        return LineWriter().result_line(record, content)
-
     with Journal(tmp_path / "results.jsonl") as journal:
+        writer = LineWriter(journal.samples)
+
+        def line(record: Record, content: str) -> Any:
+            written.append(record)
+            return writer.result_line(record, content)
+
         output = records_output(journal, line, counters)
         queue = WorkQueue(iter(()))
         handover.give(Item(group, "ab"))

@@ -5,6 +5,7 @@
     run/  best_of_n/  shell/      what `reward-kit run`, `best-of-n` and `shell` made of them, as they wrote it
     shell_foreign/                what `shell --phase execution` made of somebody else's commands file
     shell_in_turns/               what `shell` made when its phases ran one after the other: only to be read
+    run_of_schema_2/              what `run` made when each rollout held its sample: only to be read
     readings/                     what `inspect` and `export` make of these directories
 
 `python -m tests.golden.front_doors [name …]` makes them anew: do that only when a format is changed on purpose.
@@ -40,7 +41,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """What makes each directory, in a copy of the inputs."""
-ENTERED = {**COMMANDS, "shell_in_turns": (*COMMANDS["shell"][:-1], "shell_in_turns")}
+ENTERED = {
+    **COMMANDS,
+    "shell_in_turns": (*COMMANDS["shell"][:-1], "shell_in_turns"),
+    "run_of_schema_2": (*COMMANDS["run"], "output.output_dir=run_of_schema_2"),
+}
 """What enters each directory, also those that are made no more."""
 
 

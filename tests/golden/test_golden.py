@@ -22,10 +22,11 @@ RUNS = {
     "shell": "shell",
     "shell_foreign": "shell_foreign",
     "shell_in_turns": "shell_in_turns",
+    "run_of_schema_2": "run_of_schema_2",
 }
 """The run directory of each front door."""
-JUDGED = {"run": 9, "best_of_n": 9, "shell": 6, "shell_foreign": 3, "shell_in_turns": 6}
-RECORDS = {"run": 15, "best_of_n": 15, "shell": 8, "shell_foreign": 4, "shell_in_turns": 8}
+JUDGED = {"run": 9, "best_of_n": 9, "shell": 6, "shell_foreign": 3, "shell_in_turns": 6, "run_of_schema_2": 9}
+RECORDS = {"run": 15, "best_of_n": 15, "shell": 8, "shell_foreign": 4, "shell_in_turns": 8, "run_of_schema_2": 15}
 
 
 @pytest.fixture(scope="module")
@@ -94,13 +95,13 @@ def test_old_directories_are_entered_again_and_what_is_there_is_not_made_again(o
     assert (results.read_bytes(), [path.read_bytes() for path in results.parent.glob("rollouts.jsonl")]) == before
 
 
-@pytest.mark.parametrize("name", ["run", "best_of_n"])
+@pytest.mark.parametrize("name", ["run", "best_of_n", "run_of_schema_2"])
 def test_old_directories_are_judged_again(old: Path, name: str) -> None:
     lab = (old / "lab.py").read_text()
     (old / "lab.py").write_text(lab.replace('score = float(bool(re.search(rf"', 'score = 1 - float(bool(re.search(rf"'))
-    said = call(*COMMANDS[name], "--json")
+    said = call(*ENTERED[name], "--json")
     assert said.code and "--rescore" in said.err
-    said = call(*COMMANDS[name], "--rescore", "--json")
+    said = call(*ENTERED[name], "--rescore", "--json")
     assert said.code == 0, said.err
     assert json.loads(said.out)["judged"] == JUDGED[name]
     rescored = [orjson.loads(line) for line in lines(old / RUNS[name] / "results.jsonl")]

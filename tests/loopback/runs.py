@@ -9,6 +9,11 @@ from typing import Any
 
 import orjson
 
+from reward_kit.models import Sample
+from reward_kit.storage.large_parts import whole_row
+from reward_kit.storage.samples import SAMPLES, Samples
+from reward_kit.utils.checksums import sealed_document, sealed_line, unsealed
+
 REWARDS = Path(__file__).with_name("rewards.py")
 
 Key = tuple[str, int]
@@ -57,10 +62,28 @@ def config(
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file, each of which must be whole."""
+    """The lines of a file, each of which must be whole, with what they name of their samples."""
     content = path.read_bytes()
     assert content.endswith(b"\n") or not content
-    return [orjson.loads(line) for line in content.splitlines()]
+    samples = Samples(path.with_name(SAMPLES), read_only=True)
+    return [whole_row(orjson.loads(line), samples) for line in content.splitlines()]
+
+
+def put_samples_inside(run: Path) -> None:
+    """Make of a run directory what it was when each line of rollouts held its sample."""
+    samples = Samples(run / SAMPLES, read_only=True)
+    content = b""
+    for line in (run / "rollouts.jsonl").read_bytes().splitlines(keepends=True):
+        start = line.index(b'"sample":"')
+        name = line[start + 10 : start + 42]
+        sample = Sample.model_validate_json(samples.line(name)).model_dump_json(exclude_none=True).encode()
+        body = unsealed(line).replace(b'{"schema":3', b'{"schema":2', 1)
+        content += sealed_line(body[:start] + b'"sample":' + sample + body[start + 43 :])
+    (run / SAMPLES).unlink()
+    manifest = orjson.loads((run / "manifest.json").read_bytes())
+    del manifest["holds"][SAMPLES]
+    (run / "manifest.json").write_bytes(sealed_document(manifest))
+    (run / "rollouts.jsonl").write_bytes(content)
 
 
 def keys(rows: Iterable[Mapping[str, Any]]) -> list[Key]:

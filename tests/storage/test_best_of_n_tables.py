@@ -21,12 +21,14 @@ from reward_kit.storage import best_of_n_tables
 from reward_kit.storage.best_of_n_tables import (
     COLUMNS,
     Verification,
-    experiment_entry,
+    experiment_row,
     read_metadata,
     write_parquet,
 )
 from reward_kit.storage.candidates import read_queries
 from reward_kit.storage.row_json import json_line
+from reward_kit.storage.samples import Samples
+from reward_kit.storage.tables import entry_of
 from reward_kit.utils.checksums import check_parquet
 
 pa = pytest.importorskip("pyarrow")
@@ -37,6 +39,7 @@ CONTRACT = {
     "verifier", "verification_reason", "error", "model", "finish_reason", "prompt_tokens", "completion_tokens", "cost",
     "latency_ms", "generated_at",
 }  # fmt: skip
+NOWHERE = Samples(Path("/nowhere"), read_only=True)
 HOW = {"math": Verification("math"), "code": Verification("code", 0.5)}
 BROKEN = Failure(stage="score", type="RewardError", message="no verdict")
 
@@ -56,7 +59,7 @@ def line(number: int, draw: int, split: str = "math", score: float | None = 1.0,
         generated_at="2026-11-15T10:00:00.000+00:00",
     )
     verdict = BROKEN if score is None else EvaluateResult(score=score, reason="because")
-    entry = experiment_entry(Record.of(rollout, verdict), "ab")
+    entry = entry_of(record := Record.of(rollout, verdict), "ab", experiment_row(record))
     return entry.head.line(entry.body)
 
 
@@ -73,7 +76,7 @@ def lines() -> list[bytes]:
 def table(path: Path, given: Iterable[bytes] | None = None) -> Any:
     from pyarrow import parquet
 
-    write_parquet(lines() if given is None else given, path, {"model": "m", "notes": "what\nand why"}, HOW)
+    write_parquet(lines() if given is None else given, path, {"model": "m", "notes": "what\nand why"}, HOW, NOWHERE)
     return parquet.read_table(path)
 
 
@@ -158,7 +161,7 @@ def test_many_rows_are_written_in_groups_and_few_are_held(tmp_path: Path, monkey
     from pyarrow import parquet
 
     monkeypatch.setattr(best_of_n_tables, "_LINES_AT_ONCE", 10)
-    monkeypatch.setattr(best_of_n_tables, "_BYTES_PER_GROUP", 10_000)
+    monkeypatch.setattr(best_of_n_tables, "_BYTES_PER_GROUP", 5_000)
     taken = 0
 
     def counted() -> Iterator[bytes]:
@@ -167,7 +170,7 @@ def test_many_rows_are_written_in_groups_and_few_are_held(tmp_path: Path, monkey
             taken += 1
             yield line(number, 0)
 
-    assert write_parquet(counted(), tmp_path / "a.parquet", {}, HOW) == taken == 1000
+    assert write_parquet(counted(), tmp_path / "a.parquet", {}, HOW, NOWHERE) == taken == 1000
     with parquet.ParquetFile(tmp_path / "a.parquet") as found:
         assert found.num_row_groups > 20
         assert found.read(["query_id"]).column(0).to_pylist() == [f"q{number}" for number in range(1000)]
@@ -181,7 +184,7 @@ def test_an_old_file_stays_until_the_new_one_is_whole(file: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(StorageError, match=r"No space left on device.*are safe in the run directory"):
-        write_parquet(broken(), file, {}, HOW)
+        write_parquet(broken(), file, {}, HOW, NOWHERE)
     assert file.read_bytes() == before
     assert os.listdir(file.parent) == [file.name]
 
@@ -210,8 +213,10 @@ def test_any_row_comes_through(truth: Any, content: str, reason: str | None, col
         id="q", messages=[Message(role="user", content=content)], ground_truth=truth, split="math", columns=columns
     )
     rollout = Rollout(sample=sample, response_index=0, turns=[Message(role="assistant", content=content)])
-    entry = experiment_entry(Record.of(rollout, EvaluateResult(score=1.0, reason=reason)), "ab")
-    (row,) = best_of_n_tables._rows([entry.head.line(entry.body)], HOW)
+    entry = entry_of(
+        record := Record.of(rollout, EvaluateResult(score=1.0, reason=reason)), "ab", experiment_row(record)
+    )
+    (row,) = best_of_n_tables._rows([entry.head.line(entry.body)], HOW, NOWHERE)
     batch = pa.array([row[5]], pa.string())
     assert batch.to_pylist()[0] == (truth if truth is None or isinstance(truth, str) else json_line_text(truth))
     assert row[2] == content and row[13] == reason
@@ -224,10 +229,10 @@ def test_what_is_read_once_of_a_sample_is_read_right(told: list[tuple[str, Any, 
         sample = Sample(id=f"q{number % 2}", messages=[Message(role="user", content=prompt)], ground_truth=truth)
         answer = Message(role="assistant", content=f'{response},"response":,"split":"x"')
         rollout = Rollout(sample=sample, response_index=number, turns=[answer])
-        entry = experiment_entry(Record.of(rollout, BROKEN), "ab")
+        entry = entry_of(record := Record.of(rollout, BROKEN), "ab", experiment_row(record))
         given.append(entry.head.line(entry.body))
-    together = list(best_of_n_tables._rows(given, HOW))
-    assert together == [row for line in given for row in best_of_n_tables._rows([line], HOW)]
+    together = list(best_of_n_tables._rows(given, HOW, NOWHERE))
+    assert together == [row for line in given for row in best_of_n_tables._rows([line], HOW, NOWHERE)]
 
 
 def json_line_text(value: Any) -> str:
@@ -242,7 +247,7 @@ def test_what_is_no_parquet_has_no_metadata(tmp_path: Path) -> None:
 
 def test_every_flip_in_the_footer_or_its_seal_is_found(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    write_parquet(lines(), path, {"id": "x"}, HOW)
+    write_parquet(lines(), path, {"id": "x"}, HOW, NOWHERE)
     assert check_parquet(path) is check_parquet(path, pages=True) is True
     whole = path.read_bytes()
     start = whole.rindex(b"\nreward-kit check:")
@@ -259,7 +264,7 @@ def test_every_flip_in_the_footer_or_its_seal_is_found(tmp_path: Path) -> None:
 
 def test_a_damaged_table_is_never_given_to_arrow_which_may_end_the_process(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    write_parquet(lines(), path, {"id": "x"}, HOW)
+    write_parquet(lines(), path, {"id": "x"}, HOW, NOWHERE)
     whole = path.read_bytes()
     path.write_bytes(whole[:-100] + bytes([whole[-100] ^ 1]) + whole[-99:])
     for read in (load, lambda path: list(read_queries(path)), read_metadata):

@@ -230,9 +230,9 @@ def test_a_file_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path, co
 
 def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = fill(tmp_path / "j", entry("a"))
-    newer = path.read_bytes().replace(b'"schema":2', b'"schema":3')
+    newer = path.read_bytes().replace(b'"schema":3', b'"schema":4')
     path.write_bytes(newer + newer[:40])
-    with pytest.raises(StorageError, match="schema 3, and this version reads 1 and 2"), Journal(path) as journal:
+    with pytest.raises(StorageError, match="schema 4, and this version reads 1 to 3"), Journal(path) as journal:
         journal.index()
     assert path.read_bytes().startswith(newer)
 

@@ -52,7 +52,7 @@ def expected(made: list[tuple[int, int]]) -> bytes:
 
 
 def put(journal: Journal, made: list[Rollout]) -> None:
-    writer = LineWriter()
+    writer = LineWriter(journal.samples)
     if made:
         journal.append([writer.rollout_line(rollout, "ab") for rollout in made])
 

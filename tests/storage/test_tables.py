@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -25,14 +29,19 @@ from reward_kit.models import (
     Usage,
 )
 from reward_kit.storage import line_writer
+from reward_kit.storage.best_of_n_tables import experiment_row
 from reward_kit.storage.journal_lines import Head, Status
+from reward_kit.storage.large_parts import whole_row
 from reward_kit.storage.line_writer import LineWriter
+from reward_kit.storage.samples import SAMPLES, Samples, sample_json, sample_name
+from reward_kit.storage.shell_tables import shell_result_row
 from reward_kit.storage.tables import (
     entry_of,
     preview_pair,
     result_row,
     rollout_from_line,
 )
+from reward_kit.utils.checksums import sealed_line
 
 LATE = Failure(stage="generate", type="ProviderError", message="late", retryable=True)
 COLUMNS = {
@@ -89,24 +98,40 @@ rollouts = st.builds(
 )
 
 
-def line_of(rollout: Rollout) -> bytes:
-    return LineWriter().rollout_line(rollout, "00")[-1]
+@pytest.fixture(scope="module")
+def samples_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Samples]:
+    with contextlib.closing(Samples(tmp_path_factory.mktemp("run") / SAMPLES)) as samples:
+        yield samples
 
 
-@given(rollouts)
-def test_a_rollout_is_read_back_as_it_was(rollout: Rollout) -> None:
-    line = line_of(rollout)
+def line_of(rollout: Rollout, samples: Samples) -> bytes:
+    return LineWriter(samples).rollout_line(rollout, "00")[-1]
+
+
+@given(rollout=rollouts)
+def test_a_rollout_is_read_back_as_it_was(samples_file: Samples, rollout: Rollout) -> None:
+    line = line_of(rollout, samples_file)
     assert line.count(b"\n") == 1
-    assert rollout_from_line(line) == rollout
+    assert rollout_from_line(line, samples_file) == rollout
 
 
-@given(rollouts)
-def test_a_rollout_put_together_from_pieces_is_what_the_model_writes_of_itself(rollout: Rollout) -> None:
+@given(rollout=rollouts)
+def test_a_rollout_of_a_time_when_it_held_its_sample_is_read_as_ever(samples_file: Samples, rollout: Rollout) -> None:
     body = rollout.model_dump_json(exclude={"response_index", "cost"}, exclude_none=True).encode()
+    head = Head(rollout.sample.id, rollout.response_index, rollout.sample.position, "00", "ok", rollout.cost)
+    assert rollout_from_line(sealed_line(head.line(body, 2)), samples_file) == rollout
+
+
+@given(rollout=rollouts)
+def test_a_rollout_put_together_from_pieces_is_what_the_model_writes_of_itself(
+    samples_file: Samples, rollout: Rollout
+) -> None:
+    rest = rollout.model_dump_json(exclude={"response_index", "cost", "sample"}, exclude_none=True).encode()
+    body = b'{"sample":"%b",%b' % (sample_name(sample_json(rollout.sample)), rest[1:])
     status: Status = "ok" if rollout.failure is None else "retry"
     sample = rollout.sample
     head = Head(sample.id, rollout.response_index, sample.position, "00", status, rollout.cost)
-    assert line_of(rollout) == head.line(body)
+    assert line_of(rollout, samples_file) == head.line(body)
 
 
 metrics = st.dictionaries(
@@ -120,44 +145,114 @@ verdicts = st.just(LATE) | st.builds(
 )
 
 
-@given(rollouts, verdicts)
+@given(rollout=rollouts, verdict=verdicts)
 def test_a_result_put_together_from_pieces_is_what_its_row_says(
-    rollout: Rollout, verdict: EvaluateResult | Failure
+    samples_file: Samples, rollout: Rollout, verdict: EvaluateResult | Failure
 ) -> None:
     record = Record.of(rollout, verdict)
-    assert LineWriter().result_line(record, "00") == entry_of(record, "00", result_row(record)).line()
+    assert LineWriter(samples_file).result_line(record, "00") == entry_of(record, "00", result_row(record)).line()
 
 
-def test_the_copies_of_a_sample_are_told_each_by_itself() -> None:
+BIG = "0123456789abcdef" * 1025
+"""A text of more than 16 KB."""
+PICTURE = "data:image/png;base64,iVBORw0KGgo="
+big_texts = st.sampled_from([BIG, "ü" * 9000, PICTURE, f"sha256:{'0' * 64}", "short"])
+big_values = st.recursive(
+    plain | big_texts,
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=4), inside, max_size=3),
+    max_leaves=6,
+) | st.just([*range(9000)])
+big_samples = st.builds(
+    Sample,
+    id=st.text(min_size=1, max_size=8),
+    messages=st.lists(
+        st.builds(
+            Message,
+            role=st.sampled_from(["user", "system"]),
+            content=big_texts
+            | st.lists(st.builds(lambda url: {"type": "image_url", "image_url": {"url": url}}, big_texts), max_size=2),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    ground_truth=big_values,
+    split=st.none() | st.text(max_size=4),
+    columns=st.dictionaries(st.text(max_size=5), big_values, max_size=3),
+    tools=st.none() | st.just([{"type": "function", "function": {"name": "f", "description": BIG}}]),
+    position=st.integers(0, 10**9),
+)
+
+
+@pytest.mark.parametrize("row_of", [result_row, experiment_row])
+@given(sample=big_samples, said=big_texts, verdict=verdicts)
+def test_large_parts_are_named_by_digest_and_are_read_back_whole(
+    samples_file: Samples,
+    row_of: Callable[[Record], dict[str, Any]],
+    sample: Sample,
+    said: str,
+    verdict: EvaluateResult | Failure,
+) -> None:
+    record = Record.of(a_rollout(sample=sample, turns=[Message(role="assistant", content=said)]), verdict)
+    line = LineWriter(samples_file, row_of).result_line(record, "00")[-1]
+    whole = orjson.loads(entry_of(record, "00", row_of(record)).line()[-1])
+    row = orjson.loads(line)
+    assert row.keys() - {"sample"} == whole.keys()
+    assert whole_row(row, samples_file) == whole
+    if sample.columns.get("x") is None and "sample" not in row:
+        assert BIG.encode() not in sample_json(sample)
+    if said != BIG:
+        assert BIG.encode() not in line
+
+
+def test_a_part_is_named_by_the_sha256_of_its_text(samples_file: Samples) -> None:
+    sample = Sample(id="a", messages=[Message(role="user", content=BIG)], columns={"small": "x", "list": [BIG, 1]})
+    record = Record.of(a_rollout(sample=sample), EvaluateResult(score=1.0))
+    row = orjson.loads(LineWriter(samples_file).result_line(record, "00")[-1])
+    name = f"sha256:{hashlib.sha256(BIG.encode()).hexdigest()}"
+    assert (row["user_query"], row["messages"][0]["content"]) == (name, name)
+    assert row["columns"] == {"small": "x", "list": [name, 1]}
+    assert row["sample"].encode() == sample_name(sample_json(sample))
+
+
+@pytest.mark.parametrize("text", [BIG, PICTURE])
+def test_the_line_of_a_shell_task_is_whole(samples_file: Samples, text: str) -> None:
+    sample = Sample(id="a", messages=[Message(role="user", content=text)], columns={"task": text})
+    record = Record.of(a_rollout(sample=sample), EvaluateResult(score=1.0))
+    row = orjson.loads(LineWriter(samples_file, shell_result_row).result_line(record, "00")[-1])
+    assert row["task"] == text
+    assert whole_row(row, samples_file) == row
+
+
+def test_the_copies_of_a_sample_are_told_each_by_itself(samples_file: Samples) -> None:
     first = a_rollout()
     other = a_rollout(sample=first.sample.model_copy(update={"columns": {"level": 4}}))
-    writer = LineWriter()
-    levels = [
-        orjson.loads(writer.rollout_line(each, "00")[-1])["sample"]["columns"]["level"] for each in (first, other)
-    ]
-    assert levels == [3, 4]
+    writer = LineWriter(samples_file)
+    lines = [writer.rollout_line(each, "00")[-1] for each in (first, other)]
+    assert [rollout_from_line(line, samples_file).sample.columns["level"] for line in lines] == [3, 4]
     records = [Record.of(each, EvaluateResult(score=1.0)) for each in (first, other)]
     assert [orjson.loads(writer.result_line(record, "00")[-1])["columns"]["level"] for record in records] == [3, 4]
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=30), st.integers(0, 4))
-def test_whatever_was_written_before_a_line_is_the_same(order: list[tuple[int, bool]], kept: int) -> None:
+@given(order=st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=30), kept=st.integers(0, 4))
+def test_whatever_was_written_before_a_line_is_the_same(
+    samples_file: Samples, order: list[tuple[int, bool]], kept: int
+) -> None:
     """One writer that keeps pieces, however few of them, beside a new one for each line."""
     rollouts = [a_rollout(sample=a_rollout().sample.model_copy(update={"id": f"s{number}"})) for number in range(5)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(line_writer, "_KEPT", kept)
-        writer = LineWriter()
+        writer = LineWriter(samples_file)
         for number, judged in order:
             rollout, content = rollouts[number], f"{number:02x}"
             if judged:
                 record = Record.of(rollout, EvaluateResult(score=float(number)))
-                assert writer.result_line(record, content) == LineWriter().result_line(record, content)
+                assert writer.result_line(record, content) == LineWriter(samples_file).result_line(record, content)
             else:
-                assert writer.rollout_line(rollout, content) == LineWriter().rollout_line(rollout, content)
+                assert writer.rollout_line(rollout, content) == LineWriter(samples_file).rollout_line(rollout, content)
 
 
-def test_what_is_kept_of_samples_is_bounded() -> None:
-    writer = LineWriter()
+def test_what_is_kept_of_samples_is_bounded(samples_file: Samples) -> None:
+    writer = LineWriter(samples_file)
     for number in range(5 * line_writer._KEPT):
         writer.rollout_line(a_rollout(sample=a_rollout().sample.model_copy(update={"id": f"s{number}"})), "00")
     assert line_writer._KEPT <= len(writer._recent) + len(writer._before) <= 2 * line_writer._KEPT
@@ -177,7 +272,8 @@ def a_rollout(**changes: Any) -> Rollout:
 
 
 def row_of(rollout: Rollout, verdict: EvaluateResult | Failure) -> dict[str, Any]:
-    row: dict[str, Any] = orjson.loads(LineWriter().result_line(Record.of(rollout, verdict), "00")[-1])
+    nowhere = Samples(Path("/nowhere"))
+    row: dict[str, Any] = orjson.loads(LineWriter(nowhere).result_line(Record.of(rollout, verdict), "00")[-1])
     return row
 
 
@@ -207,23 +303,24 @@ def test_step_rewards_are_kept() -> None:
 
 
 @pytest.mark.parametrize("truth", [2**70, "lone \ud800 surrogate", {1: "a key that is a number"}])
-def test_what_json_can_hardly_hold_is_written_all_the_same(truth: Any) -> None:
+def test_what_json_can_hardly_hold_is_written_all_the_same(samples_file: Samples, truth: Any) -> None:
     rollout = a_rollout()
     rollout = rollout.model_copy(update={"sample": rollout.sample.model_copy(update={"ground_truth": truth})})
     assert row_of(rollout, EvaluateResult(score=1.0))["evaluation_score"] == 1.0
-    assert rollout_from_line(line_of(rollout)).sample.id == "a"
+    assert rollout_from_line(line_of(rollout, samples_file), samples_file).sample.id == "a"
 
 
 @pytest.mark.parametrize("odd", [2**70, "lone \ud800 surrogate"])
 @pytest.mark.parametrize("number", [float("inf"), float("nan")])
-def test_a_number_that_json_lacks_is_null_beside_anything(odd: Any, number: float) -> None:
+def test_a_number_that_json_lacks_is_null_beside_anything(samples_file: Samples, odd: Any, number: float) -> None:
     columns = {"x": [number], "said": "NaN"}
     rollout = a_rollout()
     rollout = rollout.model_copy(
         update={"sample": rollout.sample.model_copy(update={"ground_truth": odd, "columns": columns})}
     )
-    for row in (orjson.loads(line_of(rollout)), row_of(rollout, EvaluateResult(score=1.0))):
-        assert row.get("sample", row)["columns"] == {"x": [None], "said": "NaN"}
+    stored = samples_file.line(samples_file.keep(rollout.sample))
+    for row in (orjson.loads(stored), row_of(rollout, EvaluateResult(score=1.0))):
+        assert row["columns"] == {"x": [None], "said": "NaN"}
 
 
 def test_a_preview_pair_is_made_only_of_answers() -> None:
@@ -233,6 +330,6 @@ def test_a_preview_pair_is_made_only_of_answers() -> None:
 
 
 @pytest.mark.parametrize("line", [b"{}", b"not json", b'{"schema":1,"id":"a","response_index":0}'])
-def test_a_line_that_is_no_rollout_is_refused_in_a_sentence(line: bytes) -> None:
+def test_a_line_that_is_no_rollout_is_refused_in_a_sentence(samples_file: Samples, line: bytes) -> None:
     with pytest.raises(StorageError, match=r"is not a rollout .* rollouts\.jsonl"):
-        rollout_from_line(line)
+        rollout_from_line(line, samples_file)

@@ -28,7 +28,7 @@ from reward_kit.generation.client import ModelClient
 from reward_kit.redaction import blot
 from reward_kit.storage.best_of_n_tables import (
     SCHEMA_VERSION,
-    experiment_entry,
+    experiment_row,
     read_metadata,
     refuse_damaged_parquet,
     require_parquet,
@@ -40,7 +40,7 @@ from reward_kit.utils import exact_json
 
 __all__ = ["BestOfN", "ExperimentResult"]
 
-_VOCABULARY = Vocabulary(result_line=experiment_entry)
+_VOCABULARY = Vocabulary(result_row=experiment_row)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class BestOfN:
                 refuse_damaged_parquet(path, pages=True)
                 return
             with Journal(directory.results_path, read_only=True) as results:
-                write_parquet(results.lines(), path, metadata, self.experiment.verification)
+                write_parquet(results.lines(), path, metadata, self.experiment.verification, results.samples)
 
     def _metadata(self, directory: RunDirectory, result: RunResult) -> dict[str, str]:
         """What is needed to know what the table holds, and to make it again."""

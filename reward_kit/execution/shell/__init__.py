@@ -36,7 +36,7 @@ from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_lines import Entry, Head
 from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.run_directory import RunDirectory
-from reward_kit.storage.shell_tables import shell_result_entry
+from reward_kit.storage.shell_tables import shell_result_row
 from reward_kit.storage.vocabularies import SHELL
 from reward_kit.stores.addresses import is_stored
 from reward_kit.utils import exact_json
@@ -105,9 +105,7 @@ class ShellEvaluation:
 
     def run(self, reporter: Reporter | None = None) -> RunResult:
         """Both phases at once: each command is executed as soon as it is written down."""
-        vocabulary = Vocabulary(
-            shell_result_entry, execution_figures, self._whole_summary, _commands, _owe_changed_here
-        )
+        vocabulary = Vocabulary(shell_result_row, execution_figures, self._whole_summary, _commands, _owe_changed_here)
         return self._generating("both", reporter, vocabulary).run()
 
     def infer(self, reporter: Reporter | None = None) -> RunResult:
@@ -146,7 +144,7 @@ class ShellEvaluation:
             return whole_summary((directory.read_summary() or {}).get("inference"), phase) | _entry(figures)
 
         vocabulary = Vocabulary(
-            shell_result_entry, execution_figures, summary, prepare=lambda directory: _owe_changed(commands, directory)
+            shell_result_row, execution_figures, summary, prepare=lambda directory: _owe_changed(commands, directory)
         )
         return EvaluationPipeline(
             self.config.model_copy(update={"dataset": None}), rollouts=commands, rescore=self.rescore,

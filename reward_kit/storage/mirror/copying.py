@@ -18,6 +18,7 @@ from reward_kit.storage.batch_journal import BATCH_FILES, BATCHES
 from reward_kit.storage.mirror.contents import MirroredFile, Part, part_name, parts_at, sha256_of
 from reward_kit.storage.mirror.ownership import Claim
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
+from reward_kit.storage.samples import SAMPLES
 from reward_kit.storage.turn_journal import EPISODES
 from reward_kit.stores.addresses import last_name, under
 from reward_kit.stores.reasons import StoreError
@@ -30,12 +31,12 @@ TOGETHER = 16
 """So many small parts of one size are put together, so that neither the list nor the objects become too many."""
 _WHOLE = 99
 """The tier of a part that is large enough, or a whole file: it is never put together with others."""
-_JOURNALS = (BATCHES, RESULTS, "commands.jsonl", ROLLOUTS, EPISODES)
-"""Files that are appended to. In this order, so that there is no verdict in a mirror without its rollout, and no batch
-that is said to be absorbed without the rollouts that its answers became."""
+_JOURNALS = (BATCHES, RESULTS, "commands.jsonl", ROLLOUTS, SAMPLES, EPISODES)
+"""Files that are appended to. In this order, so that there is no verdict in a mirror without its rollout, no rollout
+without its sample, and no batch that is said to be absorbed without the rollouts that its answers became."""
 _DOCUMENTS = ("manifest.json", "config.yaml", "summary.json")
 """Files that are replaced whole. First, so that the manifest never counts lines that are not mirrored."""
-_SET_ASIDE = re.compile(r"(?:rollouts|results)\.[\w.]+\.jsonl")
+_SET_ASIDE = re.compile(r"(?:samples|rollouts|results)\.[\w.]+\.jsonl")
 
 
 class Copier:
