@@ -66,7 +66,7 @@ def _best(what: Callable[[], None], rounds: int) -> Cost:
 
 def _ours(home: Path) -> None:
     with Journal(home / "results.jsonl", read_only=True) as journal:
-        write_parquet(journal.lines(), home / "ours.parquet", {"model": "m"}, HOW)
+        write_parquet(journal.lines(), home / "ours.parquet", {"model": "m"}, HOW, journal.samples)
 
 
 def _theirs(table: Any, path: Path) -> None:

@@ -29,7 +29,7 @@ _DOCUMENTS = ("manifest.json", "config.yaml", "summary.json")
 def at_hand(*sources: str | Path, rollouts: bool = False) -> Iterator[list[Path]]:
     """The sources as paths of this machine: those in a store are fetched, and deleted in the end.
 
-    `rollouts`: also the rollouts and the samples of run directories, which most readers do not need.
+    `rollouts`: also the rollouts of run directories, which most readers do not need.
     """
     with contextlib.ExitStack() as folders:
         paths = []
@@ -77,7 +77,7 @@ def _said_of(address: str) -> Iterator[None]:
 
 def fetch_source(address: str, folder: Path, *, rollouts: bool = False) -> Path:
     """Fetch a file of results, a table, a run directory, or a mirror into `folder`; where it is now."""
-    wanted = {RESULTS, *_DOCUMENTS, *([ROLLOUTS, SAMPLES] if rollouts else [])}
+    wanted = {SAMPLES, RESULTS, *_DOCUMENTS, *([ROLLOUTS] if rollouts else [])}
     with _said_of(address):
         store = Store(address)
         if (owner := read_owner(store, address.rstrip("/"))) is not None:

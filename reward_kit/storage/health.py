@@ -58,6 +58,9 @@ class _Lines(NamedTuple):
     unchecked: int
 
 
+_NO_LINES = _Lines(0, set(), [], 0)
+
+
 def look_over(path: Path) -> list[Finding]:
     """What there is to say of each file of the run directory `path`."""
     if not path.is_dir():
@@ -113,6 +116,8 @@ def _journals(path: Path) -> Iterator[Finding]:
     lines = {name: _lines_of(path / name) for name in _JOURNALS if (path / name).exists()}
     if held.get(ROLLOUTS) is None and {ROLLOUTS, RESULTS} <= lines.keys():  # killed: what was judged was there
         held = {**held, ROLLOUTS: len(lines[ROLLOUTS].keys | lines[RESULTS].keys)}
+    if not lines.get(SAMPLES, _NO_LINES).keys and not held.get(SAMPLES):
+        lines.pop(SAMPLES, None)  # a dataset may have this name, too
     for name in _JOURNALS:
         if name in lines:
             yield _journal(path / name, lines[name], held.get(name) or 0)

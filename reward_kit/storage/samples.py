@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -53,7 +54,9 @@ class Samples:
         self._file: GrowingFile | None = None
         self._pending: list[bytes] = []
         self._sought = 0
-        self._last: tuple[bytes, Sample] | None = None
+        self._last: tuple[bytes, Sample | None] = b"", None
+        self._alone = threading.Lock()
+        """Held while a sample is read: the viewer's threads share one reader."""
         self.damaged: set[int] = set()
         """The numbers of damaged lines. Nothing finds them; a run that meets their samples writes these again."""
         self._forget()
@@ -140,6 +143,10 @@ class Samples:
             self._found(line)
             yield line
 
+    def __del__(self) -> None:
+        if self.read_only:  # whoever reads single rows of a run keeps no block around that
+            self.close()
+
     def close(self) -> None:
         """Write what is left and let go of the file."""
         if self._file is not None:
@@ -156,18 +163,23 @@ class Samples:
 
     def sample(self, name: bytes, position: int) -> Sample:
         """The sample of this name, which stands at `position`. Lines that follow each other get the same object."""
-        if self._last is None or self._last[0] != name:
-            try:
-                self._last = name, Sample.model_validate_json(self.line(name))
-            except ValidationError as error:
-                raise StorageError(f"{str(self.path)!r} holds a line that is no sample. Restore the file.") from error
-            for message in self._last[1].messages:
-                if "content" not in message.model_fields_set:  # left out because it was None, not because it was empty
-                    message.content = None
-        sample = self._last[1]
-        if sample.position != position:
-            sample = sample.model_copy(update={"position": position})
+        with self._alone:
+            known, sample = self._last
+            if sample is None or known != name:
+                sample = self._read(name)
+            if sample.position != position:
+                sample = sample.model_copy(update={"position": position})
             self._last = name, sample
+            return sample
+
+    def _read(self, name: bytes) -> Sample:
+        try:
+            sample = Sample.model_validate_json(self.line(name))
+        except ValidationError as error:
+            raise StorageError(f"{str(self.path)!r} holds a line that is no sample. Restore the file.") from error
+        for message in sample.messages:
+            if "content" not in message.model_fields_set:  # left out because it was None, not because it was empty
+                message.content = None
         return sample
 
     def line(self, name: bytes) -> bytes:

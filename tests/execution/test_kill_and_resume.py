@@ -66,7 +66,9 @@ def check_finished(bench: Bench, run: str, n: int = N) -> None:
     in_order = [(f"s{i}", draw) for i in range(SAMPLES) for draw in range(n)]
     for name in ("rollouts.jsonl", "results.jsonl"):
         assert keys(lines(bench.home / run / name)) == in_order
-    known = {".lock", "config.yaml", "manifest.json", "rollouts.jsonl", "results.jsonl", "summary.json", "whole"}
+    assert (bench.home / run / "samples.jsonl").read_bytes() == (bench.home / "quiet" / "samples.jsonl").read_bytes()
+    known = {".lock", "config.yaml", "manifest.json", "summary.json", "whole"}
+    known |= {"samples.jsonl", "rollouts.jsonl", "results.jsonl"}
     left_over = {path.name for path in (bench.home / run).iterdir()} - known
     assert left_over <= {"reward_output.log"}
 
@@ -153,7 +155,7 @@ def test_journals_cut_at_any_byte_are_mended(bench: Bench, seed: int) -> None:
     for number in range(4):
         run = f"cut-{seed}-{number}"
         shutil.copytree(bench.home / "quiet", bench.home / run)
-        for name in ("rollouts.jsonl", "results.jsonl"):
+        for name in ("samples.jsonl", "rollouts.jsonl", "results.jsonl"):
             journal = bench.home / run / name
             os.truncate(journal, dice.randint(0, journal.stat().st_size - 1))
         kept = held(bench.home / run / "rollouts.jsonl")

@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from reward_kit.analysis.loading import load
+from reward_kit.errors import StorageError
 from reward_kit.execution.merge import merge_runs
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.storage.candidates import read_queries
@@ -138,3 +139,16 @@ def test_damaged_samples_are_mended(finished: Path, tmp_path: Path) -> None:
     assert len(path.read_bytes().splitlines()) == len(ROWS) - 1
     run(tmp_path)
     assert path.read_bytes() == whole
+
+
+def test_a_dataset_of_this_name_beside_an_older_run_is_nobodys_damage(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished / "run", tmp_path / "run")
+    put_samples_inside(tmp_path / "run")
+    content = write_rows(tmp_path / "run" / "samples.jsonl", ROWS).read_bytes()
+    findings = look_over(tmp_path / "run")
+    assert all(finding.works for finding in findings)
+    mend(tmp_path / "run", findings)
+    write_rows(tmp_path / "dataset.jsonl", ROWS)
+    with pytest.raises(StorageError, match="is not a file that a run wrote"):
+        EvaluationPipeline(config(tmp_path, generation__n=N + 1)).run()
+    assert (tmp_path / "run" / "samples.jsonl").read_bytes() == content
