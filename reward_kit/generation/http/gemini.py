@@ -236,7 +236,7 @@ class _Turns:
         if kept is None or kept.by != self._speaker:
             return None
         parts: list[Part] = kept.fields[_PARTS]
-        same = _text_of(parts) == message.text and _said(_calls_in(parts)) == _said(call for _, call in _calls(message))
+        same = _text_of(parts) == message.text and _named(_calls_in(parts)) == _named(call for _, call in _calls(message))
         return parts if same else None
 
     def _anew(self, message: Message, calls: Sequence[tuple[str, Part]]) -> Iterator[Part]:
@@ -270,7 +270,7 @@ def _calls_in(parts: Iterable[Part]) -> Iterator[Part]:
     return (part["functionCall"] for part in parts if isinstance(part.get("functionCall"), dict))
 
 
-def _said(calls: Iterable[Part]) -> list[tuple[Any, Any]]:
+def _named(calls: Iterable[Part]) -> list[tuple[Any, Any]]:
     return [(call.get("name"), call.get("args") or {}) for call in calls]
 
 
