@@ -205,7 +205,6 @@ FENCES = {
             "deploy/fireworks/rl_backend.py": "a folder that is removed",
             "evaluators.py": "a folder that is removed",
             "viewer/access.py": "a folder that is removed",
-            "viewer/reviewing/trial_process.py": "a stream of the process",
             "agent/mcp/server.py": "a stream of the process",
             "agent/mcp/gym_server.py": "a stream of the process",
         },
