@@ -81,7 +81,7 @@ FIELDS = {
     "Rollout": "sample response_index turns model sampling finish_reason usage cost latency_ms cached generated_at "
     "tokens failure steps ended truncated facts branch opening",
     "Record": "rollout result failure",
-    "Failure": "stage type message retryable traceback unread_replies invalid_score invalid_result spent",
+    "Failure": "stage type message retryable traceback unread_replies invalid_score invalid_result spent paid_batches",
 }
 
 
