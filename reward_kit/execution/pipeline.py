@@ -510,7 +510,7 @@ class EvaluationPipeline:
         """The size of each file of lines, and when it was last written to: one that has both still is untouched."""
         beside = self._projection(directory)
         paths = (
-            directory.samples.path,
+            directory.path / SAMPLES,
             directory.rollouts_path,
             directory.results_path,
             *(() if beside is None else (beside.path,)),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.loopback.endpoint import honest, prompt_of
@@ -54,10 +55,7 @@ def held(path: Path) -> set[Key]:
     """The keys of the whole lines of a journal that may end in a torn one."""
     if not path.exists():
         return set()
-    whole = path.read_bytes().rpartition(b"\n")[0]
-    whole_file = path.with_name("whole")
-    whole_file.write_bytes(whole + b"\n" if whole else b"")
-    return set(keys(lines(whole_file)))
+    return set(keys(map(orjson.loads, path.read_bytes().rpartition(b"\n")[0].splitlines())))
 
 
 def check_finished(bench: Bench, run: str, n: int = N) -> None:
@@ -67,7 +65,7 @@ def check_finished(bench: Bench, run: str, n: int = N) -> None:
     for name in ("rollouts.jsonl", "results.jsonl"):
         assert keys(lines(bench.home / run / name)) == in_order
     assert (bench.home / run / "samples.jsonl").read_bytes() == (bench.home / "quiet" / "samples.jsonl").read_bytes()
-    known = {".lock", "config.yaml", "manifest.json", "summary.json", "whole"}
+    known = {".lock", "config.yaml", "manifest.json", "summary.json"}
     known |= {"samples.jsonl", "rollouts.jsonl", "results.jsonl"}
     left_over = {path.name for path in (bench.home / run).iterdir()} - known
     assert left_over <= {"reward_output.log"}
