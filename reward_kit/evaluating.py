@@ -27,6 +27,7 @@ from reward_kit.datasets.sources import Given
 from reward_kit.doors import nested
 from reward_kit.errors import ConfigError, SameFailureError
 from reward_kit.execution.engine import Reporter
+from reward_kit.execution.options import RunOptions
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.progress import LineReporter, NotebookReporter, in_notebook
 from reward_kit.execution.result import RunResult
@@ -121,11 +122,11 @@ async def evaluate_async(  # noqa: PLR0913 - parts of a config
     directory = _directory(output_dir)
     given.config["output"] = {**given.config.get("output", {}), "output_dir": str(directory)}
     try:
-        pipeline = EvaluationPipeline(
-            load_config(given.config), reward=given.reward, samples=given.rows, client=given.client,
-            reporter=_reporter(progress), rescore=rescore, retry_failed=retry_failed, keep_going=keep_going,
+        options = RunOptions(
+            reward=given.reward, samples=given.rows, client=given.client, reporter=_reporter(progress),
+            rescore=rescore, retry_failed=retry_failed, keep_going=keep_going,
         )  # fmt: skip
-        result = await pipeline.run_async()
+        result = await EvaluationPipeline(load_config(given.config), options).run_async()
     except BaseException:
         if output_dir is None:
             _remove(directory, os.getpid())
@@ -158,7 +159,7 @@ def check_evaluation(
     Checked are the settings, the reward, and the model: its name and its key.
     """
     given = _given(data, reward, None, model, n, params, reward_settings, settings)
-    config = EvaluationPipeline(load_config(given.config), reward=given.reward, client=given.client).config
+    config = EvaluationPipeline(load_config(given.config), RunOptions(reward=given.reward, client=given.client)).config
     load_rewards(config.reward, given.reward)
     if config.generation.enabled and given.client is None and config.engine.name == "local":
         check_model(config.generation)

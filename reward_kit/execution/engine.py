@@ -96,9 +96,14 @@ class Engine(ABC):
         *,
         budget: Budget | None = None,
         beside: ProjectedFile | None = None,
+        reward: Callable[..., Any] | None = None,
     ) -> None:
-        """Take what both stages share. `beside` the rollouts, a second file may tell them in other columns."""
+        """Take what both stages share. `beside` the rollouts, a second file may tell them in other columns.
+
+        `reward` is one that was given as an object; an engine that plays elsewhere has to take it there.
+        """
         self._beside = beside
+        self._given_reward = reward
         self._vocabulary = vocabulary
         self._config = config
         self._directory = directory

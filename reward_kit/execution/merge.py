@@ -18,7 +18,7 @@ from reward_kit.execution.summary import summarise
 from reward_kit.storage.journal import Journal
 from reward_kit.storage.journal_index import JournalIndex
 from reward_kit.storage.journal_lines import Head
-from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, RunDirectory, read_document, refuse_cut
+from reward_kit.storage.run_directory import RESULTS, ROLLOUTS, Claim, RunDirectory, read_document, refuse_cut
 from reward_kit.storage.samples import SAMPLES, Samples
 from reward_kit.storage.thresholds import Thresholds, thresholds_of
 from reward_kit.storage.vocabularies import SHELL
@@ -42,7 +42,7 @@ def merge_runs(sources: Sequence[Path], target: Path) -> Summary:
     with RunDirectory(target) as directory:
         for which, claim in claims.items():
             advice = "Choose another --output-dir."
-            directory.claim(which, claim["digest"], claim["settings"], advice=advice)
+            directory.claim(Claim(which, claim["digest"], claim["settings"], advice))
         _merge_samples(directory, sources)
         for name in (ROLLOUTS, RESULTS):
             parts_of_it = [source / name for source in sources if (source / name).is_file()]
@@ -54,7 +54,7 @@ def merge_runs(sources: Sequence[Path], target: Path) -> Summary:
         return summary
 
 
-def _common_claims(sources: Iterable[Path]) -> dict[str, Any]:
+def _common_claims(sources: Iterable[Path]) -> dict[Any, Any]:
     """What all the parts were made with; parts of different runs are refused."""
     common: dict[str, tuple[Path, Any]] = {}
     for source in sources:

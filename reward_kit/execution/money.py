@@ -11,14 +11,19 @@ what is spent `beside` the lines.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from typing import Any
 
+from reward_kit.errors import RewardKitError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.generation.budget import Budget
 from reward_kit.models import Usage
 from reward_kit.storage.run_directory import RunDirectory
 
 __all__ = ["Money"]
+
+_log = logging.getLogger(__name__)
 
 _SPENT = "spent"
 _ROUNDED = 1e-9
@@ -33,7 +38,7 @@ class Money:
         by_batches: bool = False,
     ) -> None:  # fmt: skip
         """`on_disk` is what the lines of the run cost."""
-        self._directory, self._counters = directory, counters
+        self._directory, self._counters, self._max_cost = directory, counters, max_cost
         self._on_disk = on_disk if by_batches else None
         self._judge_before: float = directory.noted("judge_cost") or 0.0
         noted = directory.noted(_SPENT) or {}
@@ -83,6 +88,19 @@ class Money:
                 self._counters.cost = cost
                 self._counters.cost_is_at_most = self._counters.cost_is_at_most or budget.at_most
             self._directory.note(_SPENT, {"cost": budget.spent, "at_most": budget.at_most})
+
+    def settle_quietly(self) -> None:
+        """The same, where something may have gone wrong that a full disk must not hide."""
+        with contextlib.suppress(RewardKitError):
+            self.settle()
+
+    def remark(self) -> None:
+        """Say where more was spent than was allowed."""
+        if self.budget.overspent:
+            _log.warning(
+                "max_cost=%g was exceeded by %.4g: requests that had been sent already cost more than was estimated "
+                "for them.", self._max_cost, self.budget.overspent,
+            )  # fmt: skip
 
     def complete(self, figures: dict[str, Any]) -> None:
         """Add to the figures of the lines what was paid for unfinished episodes and for lost requests."""

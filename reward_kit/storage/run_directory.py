@@ -18,18 +18,20 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import logging
 import os
 import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, NamedTuple, Self
+from uuid import uuid4
 
 import orjson
 
 from reward_kit._version import __version__
-from reward_kit.errors import StorageError
+from reward_kit.errors import RewardKitError, StorageError
 from reward_kit.storage.batch_journal import BATCHES, BatchJournal
 from reward_kit.storage.files import Draft
 from reward_kit.storage.git_revision import GitRevision
@@ -42,17 +44,21 @@ from reward_kit.utils.checksums import CHECK, check_document, check_text, sealed
 from reward_kit.utils.clock import now
 
 __all__ = [
-    "RunDirectory", "changed_files", "check_config", "digest_of", "free_place", "held_by", "left_out_of",
-    "line_numbers", "other_files", "read_document", "refuse_cut", "set_run_aside", "unfinished",
+    "Claim", "RunDirectory", "changed_files", "check_config", "digest_of", "free_place", "held_by", "left_out_of",
+    "line_numbers", "other_files", "read_document", "refuse_cut", "remark_on_lines", "set_run_aside", "unfinished",
 ]  # fmt: skip
 
 ROLLOUTS = "rollouts.jsonl"
 RESULTS = "results.jsonl"
+CACHE_SCOPE = "cache_scope"
+"""A fact of the manifest: the name of the directory in the keys of a cache whose answers are not for others."""
 OWN_FILES = (
     SAMPLES, ROLLOUTS, RESULTS, EPISODES, BATCHES, REVIEWS, COUNT_OF_REVIEWS, "config.yaml", "manifest.json",
     "summary.json", ".lock",
 )  # fmt: skip
 """The files a run lives on, and what people say of it."""
+
+_log = logging.getLogger(__name__)
 
 _PATIENCE_WITH_GIT = 5.0
 """Seconds that the end of a phase waits for git, where it has not answered by then."""
@@ -127,6 +133,32 @@ def refuse_cut(journal: Journal | Samples, advice: str = "") -> None:
     if held is not None and (found := journal.keys) < held:
         advice = advice or "Restore it, or enter the run again, which makes what is missing."
         raise StorageError(f"{str(journal.path)!r} was cut: it holds {found} of the {held} lines it had. {advice}")
+
+
+def remark_on_lines(journal: Journal) -> None:
+    """Say where a journal has lines that nobody can check, or fewer than it had."""
+    if journal.unchecked:
+        _log.warning(
+            "%r has %d lines that were written before reward-kit had checksums: they are read, but could not be "
+            "checked.",
+            str(journal.path),
+            journal.unchecked,
+        )
+    if (held := held_by(journal.path)) is not None and (found := journal.keys) < held:
+        _log.warning(
+            "%r holds %d of the %d lines it had: what is missing is made again.", str(journal.path), found, held
+        )
+
+
+class Claim(NamedTuple):
+    """What the rollouts or the results of a run directory depend on."""
+
+    which: Literal["rollouts", "results"]
+    digest: str
+    settings: Mapping[str, Any]
+    """What the digest was made of."""
+    advice: str
+    """What to do where the directory is bound to something else."""
 
 
 class RunDirectory:
@@ -223,47 +255,75 @@ class RunDirectory:
     def _journal(self, path: Path, *, owed_again: bool) -> Journal:
         return Journal(path, owed_again=owed_again, always_on_disk=self.always_on_disk, samples=self.samples)
 
-    def keep_damaged(self, journal: Journal | Samples) -> Path:
-        """Keep a journal as it was found, before its damaged lines go; where it is kept."""
-        kept = self._free_name(f"{journal.path.stem}.damaged")
-        shutil.copyfile(journal.path, kept)
-        return kept
+    def sizes(self, *others: Path) -> dict[str, list[int]]:
+        """The size of each file of lines, and when it was last written to: one that has both still is untouched."""
+        paths = (self.path / SAMPLES, self.rollouts_path, self.results_path, *others)
+        found = [(path.name, path.stat()) for path in paths if path.exists()]
+        return {name: [status.st_size, status.st_mtime_ns] for name, status in found}
+
+    def set_damage_aside(self, *journals: Journal | Samples) -> bool:
+        """Take damaged lines out of journals whose entries can be made again; whether there were any.
+
+        The files are kept as they were found.
+        """
+        damaged = [journal for journal in journals if journal.damaged]
+        for journal in damaged:
+            numbers = sorted(journal.damaged)
+            kept = self._free_name(f"{journal.path.stem}.damaged")
+            shutil.copyfile(journal.path, kept)
+            journal.compact()
+            _log.warning(
+                "%r: %s damaged, and made again. The file as it was is kept as %r.",
+                str(journal.path), line_numbers(numbers), kept.name,
+            )  # fmt: skip
+        return bool(damaged)
+
+    def note_lines(self, *journals: Journal | Samples) -> None:
+        """Keep how many entries the journals hold by now, where that is known without looking: a killed run cannot
+        say it later. Only lines that are on disk count."""
+        counts = {journal.path.name: journal.keys_at_hand for journal in journals if not journal.read_only}
+        self.note_held({name: count for name, count in counts.items() if count})
+
+    def note_all_lines(self, *journals: Journal | Samples) -> None:
+        """The same at the end of a run, in any case. A full disk must not hide what went wrong."""
+        with contextlib.suppress(RewardKitError):
+            kept = [journal for journal in journals if not journal.read_only and journal.path.exists()]
+            self.note_held({journal.path.name: journal.keys for journal in kept})
 
     def note_held(self, counts: Mapping[str, int]) -> None:
         """Keep how many entries the journals hold, so that one that is cut later is noticed."""
         self.note("holds", {**self._manifest.get("holds", {}), **counts})
 
-    def claim(self, which: str, digest: str, settings: Mapping[str, Any], *, advice: str) -> bool:
-        """Bind the directory's rollouts or results to `digest`. True if they already were.
+    def claim(self, claim: Claim) -> bool:
+        """Bind the directory's rollouts or results to a claim. True if they already were.
 
-        `settings` are what the digest was made of: when it differs, the error names what changed. As long as nothing
-        of worth was made, nothing is bound: a wrong model name, or a wrong column, can be corrected. What was made with
-        it is set aside.
+        When they are bound to another, the error names what changed. As long as nothing of worth was made, nothing is
+        bound: a wrong model name, or a wrong column, can be corrected. What was made with it is set aside.
         """
-        known = self._bound(which)
-        if self.is_bound(which, digest, settings, advice=advice):
-            if known["digest"] != digest:  # an older version noted less
-                known.update({"digest": digest, "settings": dict(settings)})
+        known = self._bound(claim.which)
+        noted = {"digest": claim.digest, "settings": dict(claim.settings)}
+        if self.is_bound(claim):
+            if known["digest"] != claim.digest:  # an older version noted less
+                known.update(noted)
                 self.write_manifest()
             return True
-        if self.is_claimed(which):
-            self.set_worthless_aside(which)
+        if self.is_claimed(claim.which):
+            self.set_worthless_aside(claim.which)
         begun = {"since": len(self.phases)} if self.phases else {}
-        claim = {"digest": digest, "settings": dict(settings), **begun}
-        self._manifest.setdefault("digests", {})[which] = claim
+        self._manifest.setdefault("digests", {})[claim.which] = {**noted, **begun}
         self.write_manifest()
         return False
 
-    def is_bound(self, which: str, digest: str, settings: Mapping[str, Any], *, advice: str) -> bool:
-        """Whether they are bound to `digest`; False while they are free, an error when bound to another."""
-        known = self._bound(which)
+    def is_bound(self, claim: Claim) -> bool:
+        """Whether they are bound to this claim; False while they are free, an error when bound to another."""
+        known = self._bound(claim.which)
         if not known:
             return False
-        if _is_same(known, digest, settings):
+        if _is_same(known, claim):
             return True
-        if self.is_worthless(which):
+        if self.is_worthless(claim.which):
             return False
-        raise StorageError(_refusal(self.path, which, known["settings"], settings, advice))
+        raise StorageError(_refusal(self.path, claim, known["settings"]))
 
     def _bound(self, which: str) -> dict[str, Any]:
         bound: dict[str, Any] = self._manifest.get("digests", {}).get(which, {})
@@ -291,12 +351,12 @@ class RunDirectory:
         self.write_manifest()
         return kept if is_there else None
 
-    def was_cut_off_judging(self, digest: str, settings: Mapping[str, Any]) -> bool:
-        """Whether the results are bound to `digest`, and no entry since then has judged to its end."""
+    def was_cut_off_judging(self, claim: Claim) -> bool:
+        """Whether the results are bound to this claim, and no entry since then has judged to its end."""
         known = self._bound("results")
         judging = [entry for entry in self.phases[known.get("since", 0) :] if entry["phase"] != "inference"]
         unfinished = bool(judging) and all(entry["status"] != "finished" for entry in judging)
-        return unfinished and _is_same(known, digest, settings)
+        return unfinished and _is_same(known, claim)
 
     @property
     def opened(self) -> dict[str, dict[str, str | None]]:
@@ -332,6 +392,16 @@ class RunDirectory:
         phases: list[dict[str, Any]] = self._manifest.get("phases", [])
         return phases
 
+    def finished_entry(self, phase: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """What is noted of the last entry, where it finished this phase with these facts; empty where it did not."""
+        last = self.phases[-1] if self.phases else {}
+        same = last.get("phase") == phase and all(last.get(name) == value for name, value in facts.items())
+        return last if same and last.get("status") == "finished" else {}
+
+    def note_more(self, name: str, facts: Mapping[str, str]) -> None:
+        """Keep facts beside those of the same kind that earlier entries of the run have met."""
+        self.note(name, {**(self.noted(name) or {}), **facts})
+
     @property
     def made_by(self) -> dict[str, Any]:
         """What made the directory: versions, git revision and time; empty before anything did."""
@@ -347,6 +417,12 @@ class RunDirectory:
     def noted(self, name: str) -> Any:
         """A fact that was kept; None where it was not."""
         return self._manifest.get(name)
+
+    def cache_scope(self) -> str:
+        """Names this directory in the keys of a cache whose answers are not for others."""
+        if self.noted(CACHE_SCOPE) is None:
+            self.note(CACHE_SCOPE, uuid4().hex)
+        return str(self.noted(CACHE_SCOPE))
 
     def write_config(self, config: Mapping[str, Any], *, left_out: Sequence[str] = ()) -> None:
         """Write the resolved configuration, and which settings were `left_out` because they hold a credential."""
@@ -476,16 +552,17 @@ _LATER = ("reward.files", "reward.values", "reward.extras")
 """What manifests of older versions do not know of a reward. Where it is missing, it is no difference."""
 
 
-def _is_same(known: Mapping[str, Any], digest: str, settings: Mapping[str, Any]) -> bool:
-    """Whether a claim is of these settings, as far as the version that made it noted them."""
-    return known["digest"] in (digest, digest_of(_as_noted(known["settings"], settings)))
+def _is_same(known: Mapping[str, Any], claim: Claim) -> bool:
+    """Whether a claim that was noted is this one, as far as the version that made it noted its settings."""
+    return known["digest"] in (claim.digest, digest_of(_as_noted(known["settings"], claim.settings)))
 
 
 def _as_noted(before: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name in before or not name.endswith(_LATER)}
 
 
-def _refusal(path: Path, which: str, before: Mapping[str, Any], after: Mapping[str, Any], advice: str) -> str:
+def _refusal(path: Path, claim: Claim, before: Mapping[str, Any]) -> str:
+    after, advice = claim.settings, claim.advice
     noted = _as_noted(before, after)
     files = changed_files(before, after)
     others = {name: value for name, value in noted.items() if not (files and name.endswith(_OF_FILES))}
@@ -494,7 +571,7 @@ def _refusal(path: Path, which: str, before: Mapping[str, Any], after: Mapping[s
     if files and changed == "unknown":
         return other_files(path, files, advice)
     told = ", ".join([*(f"{name!r} has changed" for name in files), changed])
-    return f"{str(path)!r} holds {which} made with other settings ({told}). {advice}"
+    return f"{str(path)!r} holds {claim.which} made with other settings ({told}). {advice}"
 
 
 _OF_FILES = ("reward.source", "reward.files")

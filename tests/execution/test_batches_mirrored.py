@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 from reward_kit.errors import StorageError
-from reward_kit.execution import mirroring
+from reward_kit.execution.parts import mirroring
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.storage.mirror.copying import Copier
 from tests.loopback.batches import KEY, Provider, serving

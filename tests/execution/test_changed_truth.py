@@ -189,7 +189,7 @@ def test_a_directory_that_was_begun_with_former_ids_keeps_them(tmp_path: Path) -
     with RunDirectory(tmp_path / "run") as directory:
         directory.note("made_by", {"reward_kit": "0.4"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reward_kit.execution.pipeline._holds_former_ids", lambda _: True)
+        patch.setattr("reward_kit.execution.claims.holds_former_ids", lambda _: True)
         stream_of_old.run()
     old = [name for name, _ in results(tmp_path)]
     grown = told(tmp_path, "answer", ["0", "18", "2"])

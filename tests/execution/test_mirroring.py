@@ -20,9 +20,9 @@ import pytest
 
 from reward_kit.cli import main
 from reward_kit.errors import ConfigError, StorageError
-from reward_kit.execution import mirroring
 from reward_kit.execution.best_of_n import BestOfN
 from reward_kit.execution.best_of_n.experiment import load_experiment
+from reward_kit.execution.parts import mirroring
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.storage.mirror import background
 from tests.agent.test_kill_and_resume import TURNS, WORLDS, acts, essence_of

@@ -13,14 +13,14 @@ import orjson
 import pytest
 
 from reward_kit.errors import StorageError
-from reward_kit.storage.run_directory import RunDirectory, digest_of
+from reward_kit.storage.run_directory import Claim, RunDirectory, digest_of
 
 ADVICE = "Choose another."
 
 
 def make(path: Path, **settings: object) -> None:
     with RunDirectory(path) as directory:
-        directory.claim("rollouts", digest_of(settings), settings, advice=ADVICE)
+        directory.claim(Claim("rollouts", digest_of(settings), settings, ADVICE))
         directory.rollouts_path.write_bytes(b"something\n")
 
 
@@ -53,7 +53,7 @@ def test_other_settings_are_refused_and_what_changed_is_named(tmp_path: Path) ->
         with pytest.raises(
             StorageError, match=r"temperature: 0\.7 then, 0\.2 now, top_p: None then, 1\.0 now"
         ) as caught:
-            directory.claim("rollouts", digest_of(settings), settings, advice=ADVICE)
+            directory.claim(Claim("rollouts", digest_of(settings), settings, ADVICE))
         assert str(caught.value).endswith(ADVICE)
         assert "model" not in str(caught.value)
     make(tmp_path, model="a", temperature=0.7)
@@ -64,7 +64,7 @@ def test_of_a_section_that_changed_only_the_difference_is_told(tmp_path: Path) -
     settings = {"few_shot": {"count": 0, "split": "train"}, "model": "a"}
     told = r"\(few_shot\.count: 5 then, 0 now\)"
     with RunDirectory(tmp_path) as directory, pytest.raises(StorageError, match=told):
-        directory.claim("rollouts", digest_of(settings), settings, advice=ADVICE)
+        directory.claim(Claim("rollouts", digest_of(settings), settings, ADVICE))
 
 
 def test_a_claim_on_files_that_do_not_exist_yet_can_be_changed(tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_a_claim_on_files_that_do_not_exist_yet_can_be_changed(tmp_path: Path) -
     for model in ("wrong", "right"):
         settings = {"model": model}
         with RunDirectory(tmp_path) as directory:
-            directory.claim("rollouts", digest_of(settings), settings, advice=ADVICE)
-            directory.claim("results", digest_of(settings), settings, advice=ADVICE)
+            directory.claim(Claim("rollouts", digest_of(settings), settings, ADVICE))
+            directory.claim(Claim("results", digest_of(settings), settings, ADVICE))
 
 
 def test_the_digest_does_not_depend_on_the_order_of_keys(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_results_set_aside_are_kept_under_a_name_of_their_own(tmp_path: Path) ->
         settings = {"reward": number}
         with RunDirectory(tmp_path) as directory:
             directory.set_results_aside()
-            directory.claim("results", digest_of(settings), settings, advice=ADVICE)
+            directory.claim(Claim("results", digest_of(settings), settings, ADVICE))
             assert not directory.results_path.exists()
             directory.results_path.write_text(str(number))
     kept = sorted(path.read_text() for path in tmp_path.glob("results*.jsonl"))

@@ -17,6 +17,7 @@ from reward_kit.errors import ConfigError, RewardKitError
 from reward_kit.execution.agent_tasks.definition import config_of, directory_name, load_task, samples_of, task_files
 from reward_kit.execution.agent_tasks.trajectory import aggregate, individual_results, write_trajectory
 from reward_kit.execution.engine import Reporter
+from reward_kit.execution.options import RunOptions
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.result import RunResult
 from reward_kit.models import TaskDefinitionModel
@@ -165,15 +166,11 @@ class TaskManager:
         config = config_of(
             task, directory, model=self._model, rollouts=rollouts, concurrency=concurrency, settings=self._settings
         )
-        pipeline = EvaluationPipeline(
-            config,
-            samples=samples_of(task),
-            rescore=self._rescore,
-            retry_failed=self._retry_failed,
-            keep_going=self._keep_going,
-            reporter=self._reporter,
-        )
-        result = await pipeline.run_async()
+        options = RunOptions(
+            samples=samples_of(task), rescore=self._rescore, retry_failed=self._retry_failed,
+            keep_going=self._keep_going, reporter=self._reporter,
+        )  # fmt: skip
+        result = await EvaluationPipeline(config, options).run_async()
         self.runs[task_id] = result
         figures = aggregate(individual_results(task_id, result))
         write_trajectory(task_id, figures, directory)

@@ -18,7 +18,7 @@ from reward_kit._version import __version__
 from reward_kit.errors import StorageError
 from reward_kit.execution.best_of_n.experiment import ExperimentConfig
 from reward_kit.execution.engine import Reporter
-from reward_kit.execution.mirroring import copy_beside
+from reward_kit.execution.parts.mirroring import copy_beside
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import Phase, RunResult

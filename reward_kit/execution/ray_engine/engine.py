@@ -6,20 +6,17 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from reward_kit.config_models import GenerateActorsConfig, PipelineConfig, ScoreActorsConfig
 from reward_kit.errors import GenerationError, RewardError
-from reward_kit.execution.counters import RunCounters
-from reward_kit.execution.engine import Engine, Reporter
+from reward_kit.execution.engine import Engine
 from reward_kit.execution.ray_engine.cluster import Cluster, open_cluster
 from reward_kit.execution.ray_engine.crew import Actor, Crew, LostError
 from reward_kit.execution.ray_engine.order import Kind, OrderBook
 from reward_kit.execution.ray_engine.services import Services
 from reward_kit.execution.ray_engine.stations import Task
 from reward_kit.execution.ray_engine.wire import with_sample
-from reward_kit.execution.vocabulary import RUN, Vocabulary
 from reward_kit.generation.budget import Budget, within
 from reward_kit.generation.client import ModelClient
 from reward_kit.generation.factory import make_client
@@ -30,7 +27,6 @@ from reward_kit.models import Failure, Rollout, Sample, Verdict
 from reward_kit.redaction import mask, without_secrets
 from reward_kit.scoring.rewards import Rewards
 from reward_kit.scoring.scorers import Scorer
-from reward_kit.storage.projected_file import ProjectedFile
 from reward_kit.storage.turn_journal import TurnJournal
 
 __all__ = ["RayEngine"]
@@ -41,21 +37,9 @@ _log = logging.getLogger(__name__)
 class RayEngine(Engine):
     """Has actors play and score, wherever Ray finds room for them."""
 
-    def __init__(
-        self,
-        config: PipelineConfig,
-        directory: Path,
-        counters: RunCounters,
-        reporter: Reporter | None,
-        vocabulary: Vocabulary = RUN,
-        *,
-        budget: Budget | None = None,
-        beside: ProjectedFile | None = None,
-        reward: Callable[..., Any] | None = None,
-    ) -> None:
-        """As every engine; `reward` is one that was given as an object, and travels to the actors by value."""
-        super().__init__(config, directory, counters, reporter, vocabulary, budget=budget, beside=beside)
-        self._given_reward = reward
+    def __init__(self, *shared: Any, budget: Budget | None = None, **named: Any) -> None:
+        """As every engine."""
+        super().__init__(*shared, budget=budget, **named)
         self._cluster: Cluster | None = None
         self._services = Services(budget)
         self._generating: Crew | None = None

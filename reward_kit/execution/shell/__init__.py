@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ from reward_kit.doors import AT_SHELL, nested
 from reward_kit.errors import ConfigError
 from reward_kit.execution.engine import Reporter
 from reward_kit.execution.finish import rollout_figures
-from reward_kit.execution.mirroring import Mirroring
+from reward_kit.execution.parts.mirroring import restored
 from reward_kit.execution.pipeline import EvaluationPipeline
 from reward_kit.execution.plan import Plan
 from reward_kit.execution.result import Phase, RunResult
@@ -115,7 +116,7 @@ class ShellEvaluation:
     def execute(self, reporter: Reporter | None = None) -> RunResult:
         """Phase 2: run each command of the commands file in a fresh sandbox, and see whether its condition holds."""
         if self.resume_from_mirror:  # before the commands are looked for
-            run_sync(Mirroring(self.config.output, resume=True).restore)
+            run_sync(partial(restored, self.config.output))
         return self._executing(reporter).run()
 
     def plan(self, phase: Phase) -> Plan:

@@ -236,7 +236,9 @@ class _Turns:
         if kept is None or kept.by != self._speaker:
             return None
         parts: list[Part] = kept.fields[_PARTS]
-        same = _text_of(parts) == message.text and _named(_calls_in(parts)) == _named(call for _, call in _calls(message))
+        same = _text_of(parts) == message.text and _named(_calls_in(parts)) == _named(
+            call for _, call in _calls(message)
+        )
         return parts if same else None
 
     def _anew(self, message: Message, calls: Sequence[tuple[str, Part]]) -> Iterator[Part]:
