@@ -173,6 +173,8 @@ class Message(_ReadLikeADict):
 
     def as_request(self, to: str | None = None) -> dict[str, Any]:
         """The turn as an endpoint wants it: no empty optional fields. Who said it itself, `to`, has it as it came."""
+        if self.__pydantic_fields_set__ == _OF_A_TEXT:
+            return {"role": self.role, "content": self.content}
         body: dict[str, Any] = {"role": self.role, "content": self.content_for(to)}
         if self.name is not None:
             body["name"] = self.name
@@ -187,6 +189,18 @@ class Message(_ReadLikeADict):
             return body
         whole: dict[str, Any] = _completed(body | dict.fromkeys(kept.thoughts, self.reasoning_content), kept.fields)
         return whole
+
+
+_OF_A_TEXT = frozenset({"role", "content"})
+"""What was given of a turn that is text and nothing else, as most are."""
+
+
+def set_fields(value: BaseModel) -> dict[str, Any]:
+    """The fields that hold something, without the cost of a full dump: nested models are left to the JSON writer."""
+    fields = value.__dict__
+    if value.__pydantic_fields_set__ == _OF_A_TEXT and fields["content"] is not None:
+        return {"role": fields["role"], "content": fields["content"]}
+    return {name: held for name, held in fields.items() if held is not None}
 
 
 def is_text(part: Mapping[str, Any]) -> bool:

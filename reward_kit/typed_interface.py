@@ -37,6 +37,7 @@ from pydantic import TypeAdapter, ValidationError
 from reward_kit.errors import RewardError
 from reward_kit.models import EvaluateResult, Message
 from reward_kit.process_resources import ProcessResources, Resource
+from reward_kit.utils.trusted import trusted
 
 __all__ = [
     "OPERATORS",
@@ -69,6 +70,8 @@ Returned: TypeAlias = EvaluateResult | Mapping[str, Any] | SupportsFloat
 """What a pointwise reward may return: a result, a dict that validates as one, or a bare number or bool."""
 Verdicts: TypeAlias = Sequence[EvaluateResult | Mapping[str, Any]]
 """What a batch reward may return: one result a rollout."""
+
+_scored = trusted(EvaluateResult)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -560,7 +563,7 @@ def _from_number(value: SupportsFloat, name: str, mode: Mode) -> EvaluateResult:
         raise _refused(name, mode, f"a {type(value).__name__} that is not a single number ({error})") from None
     if not math.isfinite(score):
         raise _refused(name, mode, _not_finite(score))
-    return EvaluateResult(score=score)
+    return _scored(score=score)
 
 
 def _as_results(value: object, name: str, rollouts: int) -> list[EvaluateResult]:

@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel
 
 from reward_kit.datasets.rows import BadRow, Origin, Row
-from reward_kit.models import Message, Sample
+from reward_kit.models import Message, Sample, set_fields
 from reward_kit.utils.digest_map import DigestMap, digest64
 
 __all__ = ["Places", "VariantPlace", "Variants", "content_digest", "content_id", "prompt_digest"]
@@ -31,19 +31,14 @@ def content_id(columns: Mapping[str, Any]) -> str:
 
 def content_digest(sample: Sample) -> str:
     """A digest of what is asked and what a right answer looks like, wherever the sample stands and whatever its id."""
-    messages = [_turn(message) for message in sample.messages]
+    messages = [*map(set_fields, sample.messages)]
     text = () if sample.ground_truth_text is None else (sample.ground_truth_text,)
     return _hash([messages, sample.ground_truth, sample.columns, sample.tools, *text])
 
 
 def prompt_digest(messages: list[Message], ground_truth: Any) -> int:
     """A 63-bit digest of what is asked, to notice rows that share an id and ask different things."""
-    return int(_hash([[_turn(message) for message in messages], ground_truth]), 16) >> 1
-
-
-def _turn(message: Message) -> dict[str, Any]:
-    # Fields that are not set stay out, so that a field added to `Message` one day leaves old digests as they are.
-    return {name: value for name, value in message.__dict__.items() if value is not None}
+    return int(_hash([[*map(set_fields, messages)], ground_truth]), 16) >> 1
 
 
 def _hash(content: Any) -> str:

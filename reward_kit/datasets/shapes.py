@@ -91,6 +91,8 @@ class Names(NamedTuple):
     """The shapes whose columns are all there."""
     questions: tuple[str, ...]
     """Columns that may hold the question, as the row calls them."""
+    says_truth: bool
+    """Whether a column says what is right."""
 
 
 class ShapeReader:
@@ -114,7 +116,7 @@ class ShapeReader:
         view = _with_our_names(columns, names)
         added, asked = self._shaped(columns, view, names)
         if asked and not only_shape:
-            added |= self._truth(columns, asked)
+            added |= self._truth(columns, asked, names)
         return {**columns, **added} if added else columns
 
     def read_answered(self, columns: Columns) -> Columns:
@@ -141,7 +143,7 @@ class ShapeReader:
         view = _with_our_names(columns, names)
         if _NEMOTRON in names.shapes and _NEMOTRON.fits(view):
             return _unless_said(columns, _nemotron_truth(view), decides=True)
-        return self._truth(columns, "messages")
+        return self._truth(columns, "messages", names)
 
     def _shaped(self, columns: Columns, view: Columns, names: Names) -> tuple[Columns, str]:
         """The columns that the row's shape adds; and what is asked, where the shape leaves open what is right."""
@@ -159,9 +161,9 @@ class ShapeReader:
             added = {name: value for name, value in added.items() if name not in ("user_query", "messages")}
         return added if said else _own_question(view, names) | added, "" if decides else shape.name
 
-    def _truth(self, columns: Columns, asked: str) -> Columns:
+    def _truth(self, columns: Columns, asked: str, names: Names) -> Columns:
         """The truth that no shape has said, as a column to add."""
-        truth = None if spelled(EXPLICIT, tuple(columns)) else self._open_truth(columns)
+        truth = None if names.says_truth else self._open_truth(columns)
         if asked not in _BY_NAME and "question_answer" not in self.met and (truth or asked not in _OWN):
             right = f", {truth.column!r} is the ground truth" if truth else ""
             self.met["question_answer"] = f"{asked!r} is asked{right}"
@@ -178,7 +180,12 @@ def _names_of(columns: tuple[str, ...]) -> Names:
     spellings = {known: spelled((known,), columns) for known in KNOWN.difference(columns)}
     other = {known: found[0] for known, found in spellings.items() if len(found) == 1}
     ours = {*columns, *other}
-    return Names(other, tuple(one for one in _SHAPES if one.needs <= ours), spelled(_QUESTIONS, columns))
+    return Names(
+        other,
+        tuple(one for one in _SHAPES if one.needs <= ours),
+        spelled(_QUESTIONS, columns),
+        bool(spelled(EXPLICIT, columns)),
+    )
 
 
 def _with_our_names(columns: Columns, names: Names) -> Columns:
@@ -217,8 +224,9 @@ def _own_question(view: Columns, names: Names) -> Columns:
 def _asked(view: Columns, names: Names) -> tuple[Columns, str]:
     """What is asked in a row of no special shape, and the column that says it."""
     for name in _OWN:
-        if is_held(view.get(name)):
-            return _as_asked(view[name], name) if name in names.other_capitals else {}, name
+        value = view.get(name)
+        if value is not None and value != "":  # as `is_held` says it, without a call per row and column
+            return _as_asked(value, name) if name in names.other_capitals else {}, name
     questions = [name for name in names.questions if _is_text(view.get(name))]
     if not questions and is_held(view.get(_LAST_QUESTION)):
         questions = [_LAST_QUESTION]

@@ -264,6 +264,10 @@ def record_of(rollout: Rollout, verdict: Verdict) -> Record:
     """The rollout with what was said of it."""
     if not isinstance(verdict, EvaluateResult):
         return _failed(rollout=rollout, failure=verdict)
+    values = verdict.__dict__
+    says = values["reason"] or values["metrics"] or values["error"] or values["step_outputs"]
+    if not says and type(verdict) is EvaluateResult:
+        return _judged(rollout=rollout, result=verdict)
     if (said := blot_keys(verdict.reason or "")) != (verdict.reason or ""):
         verdict = verdict.model_copy(update={"reason": said})  # a message, here and in the file alike
     if _tells_key(verdict):

@@ -55,6 +55,8 @@ _ENDINGS: Mapping[str, Ending] = MappingProxyType({
     "error": "broken off",
 })  # fmt: skip
 
+_PLAIN = frozenset({"index", "message", "finish_reason", "logprobs", "stop_reason", "token_ids"})
+"""The fields of a choice of which only one tells why it ended."""
 _FORBIDDEN = 403
 """Of an answer that was begun, so that it is not the key that is refused: moderation, or a guardrail."""
 _OF_THE_ANSWER = frozenset({"refusal", "max_tokens_exceeded"})
@@ -96,12 +98,14 @@ def reason_of(choice: Mapping[str, Any]) -> str | None:
     >>> reason_of({"finish_reason": "length", "native_finish_reason": "completed"})
     'length'
     """
+    told = choice.get("finish_reason")
+    if type(told) is str and told in _REASONS and choice.keys() <= _PLAIN:
+        return _REASONS[told]  # as of most choices
     if error := choice.get("error"):
         return _reason_of_error(error)
     beside = choice.get("provider_specific_fields")
     kept = beside.get("native_finish_reason") if isinstance(beside, dict) else None  # asking for a Mapping is slow
     native = choice.get("native_finish_reason") or kept
-    told = choice.get("finish_reason")
     known = [reason for word in (native, told) if (reason := _known(word)) is not None]
     said = next((reason for reason in known if reason != "stop"), "stop" if known else None)
     return said or (told if isinstance(told, str) and told else None)

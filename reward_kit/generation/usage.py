@@ -18,10 +18,12 @@ from math import isfinite
 from typing import Any
 
 from reward_kit.models import Completion, Failure, Usage
+from reward_kit.utils.trusted import trusted
 
 __all__ = ["counted", "summed", "usage_of", "used_by"]
 
 _log = logging.getLogger(__name__)
+_plain_usage = trusted(Usage)
 
 _MOST_TOKENS = 10**12
 """No request has more: what is told beyond it is not a count."""
@@ -49,7 +51,7 @@ def usage_of(told: Any) -> Usage | None:
     total = told.get("total_tokens")
     is_plain = len(told) == len(_PLAIN) and type(prompt) is type(answer) is type(total) is int
     if is_plain and 0 < prompt <= _MOST_TOKENS and 0 <= answer <= _MOST_TOKENS and total <= prompt + answer:
-        return Usage(prompt_tokens=prompt, completion_tokens=answer)
+        return _plain_usage(prompt_tokens=prompt, completion_tokens=answer)
     if prompt is None and "input_tokens" in told:
         return usage_of({_IN_RESPONSES.get(name, name): held for name, held in told.items()})
     total = _count(told, "total_tokens")

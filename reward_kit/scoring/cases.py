@@ -25,12 +25,11 @@ from typing import Any, Literal
 from reward_kit.config_models import JudgeConfig, RewardConfig, SandboxConfig
 from reward_kit.datasets.rows import Written, as_written, text_of
 from reward_kit.errors import DatasetError
-from reward_kit.models import EvaluateResult, Message, Rollout, Sample, split_off_answer
+from reward_kit.models import EvaluateResult, Message, Rollout, Sample, set_fields, split_off_answer
 from reward_kit.scoring.rewards import Reward
 from reward_kit.scoring.scorers import open_scorer
 from reward_kit.storage.files import Draft
 from reward_kit.storage.row_json import json_line
-from reward_kit.storage.tables import set_fields
 from reward_kit.utils import exact_json
 
 __all__ = ["Case", "CaseOutcome", "case_of", "check_cases", "is_of_reviews", "read_cases", "write_cases"]

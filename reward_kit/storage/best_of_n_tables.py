@@ -20,11 +20,11 @@ import orjson
 
 from reward_kit.answers.reasoning import split_reasoning
 from reward_kit.errors import MissingExtraError, StorageError
-from reward_kit.models import Record, Rollout, Sample
+from reward_kit.models import Record, Rollout, Sample, set_fields
 from reward_kit.storage.files import Draft
 from reward_kit.storage.row_json import json_text
 from reward_kit.storage.samples import Samples
-from reward_kit.storage.tables import last_text, set_fields, verdict_columns
+from reward_kit.storage.tables import last_text, verdict_columns
 from reward_kit.storage.vocabularies import BEST_OF_N
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_parquet, seal_parquet

@@ -16,7 +16,7 @@ from typing import Any
 from orjson import dumps
 from pydantic_core import PydanticSerializationError
 
-from reward_kit.models import SCHEMA_VERSION, EvaluateResult, Record, Rollout, Sample
+from reward_kit.models import SCHEMA_VERSION, EvaluateResult, Record, Rollout, Sample, set_fields
 from reward_kit.storage.journal_lines import Entry, Line
 from reward_kit.storage.large_parts import short_columns, short_row
 from reward_kit.storage.row_json import as_plain, forgiving_json
@@ -30,7 +30,6 @@ from reward_kit.storage.tables import (
     metrics_of,
     result_row,
     sample_columns,
-    set_fields,
     status_of,
 )
 from reward_kit.storage.vocabularies import RUN

@@ -10,10 +10,21 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from reward_kit.errors import StorageError
-from reward_kit.models import EvaluateResult, Failure, Message, Record, Rollout, Sample, Step, Usage, Verdict
+from reward_kit.models import (
+    EvaluateResult,
+    Failure,
+    Message,
+    Record,
+    Rollout,
+    Sample,
+    Step,
+    Usage,
+    Verdict,
+    set_fields,
+)
 from reward_kit.storage.journal_lines import HEAD, Entry, Head, Status, position_in
 from reward_kit.storage.row_json import forgiving_json, plain_json
 from reward_kit.storage.samples import Samples
@@ -32,7 +43,6 @@ __all__ = [
     "result_row",
     "rollout_from_line",
     "sample_columns",
-    "set_fields",
     "status_of",
     "verdict_columns",
 ]
@@ -180,11 +190,6 @@ def last_text(sample: Sample, role: str) -> str | None:
         if message.role == role:
             return message.text
     return None
-
-
-def set_fields(value: BaseModel) -> dict[str, Any]:
-    """The fields that hold something, without the cost of a full dump: nested models are left to the JSON writer."""
-    return {name: held for name, held in value.__dict__.items() if held is not None}
 
 
 def answer_of(turns: Sequence[Message]) -> str | None:

@@ -43,24 +43,26 @@ def trusted(kind: type[Model]) -> Callable[..., Model]:
     template: dict[str, Any] = {}
     made_anew: list[tuple[str, Callable[[], Any]]] = []
     is_frozen = bool(kind.model_config.get("frozen"))
-    is_learned = is_checked = False
+    is_quick = False
     count = size = 0
 
     def make(**given: Any) -> Model:
-        nonlocal is_learned, is_checked, count, size
-        if not is_learned:
-            names.update(_checked_names(kind, given))
-            template.update(_defaults(kind))
-            made_anew.extend(_factories(kind, names))
-            count, size = len(names), len(template)
-            is_checked, is_learned = not _slots_are_as_expected(kind, given), True
-        if is_checked:
-            return kind(**given)
+        nonlocal is_quick, count, size
+        if not is_quick:
+            if not names:
+                names.update(_checked_names(kind, given))
+                template.update(_defaults(kind))
+                made_anew.extend(_factories(kind, names))
+                count, size = len(names), len(template)
+                is_quick = _slots_are_as_expected(kind, given)
+            if not is_quick:
+                return kind(**given)
         values = {**template, **given}
         if len(given) != count or len(values) != size:
             raise TypeError(f"{kind.__name__} was made of {sorted(names)} before, and now of {sorted(given)}")
-        for name, default in made_anew:
-            values[name] = default()
+        if made_anew:
+            for name, default in made_anew:
+                values[name] = default()
         value = _new(kind)  # as `_by_slots` does it, without a call: this is made for every record, more than once
         _set_values(value, values)
         _set_given(value, names if is_frozen else names.copy())
@@ -74,7 +76,12 @@ def trusted(kind: type[Model]) -> Callable[..., Model]:
 def copied(value: Model) -> Model:
     """Another model with the very same values in its fields."""
     try:
-        return _by_slots(type(value), value.__dict__.copy(), value.__pydantic_fields_set__.copy())
+        other = _new(type(value))  # as `_by_slots` does it, without a call
+        _set_values(other, value.__dict__.copy())
+        _set_given(other, value.__pydantic_fields_set__.copy())
+        _set_extra(other, None)
+        _set_private(other, None)
+        return other
     except (AttributeError, TypeError):
         return value.model_copy()
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -82,13 +81,16 @@ class Carrier(Protocol):
         ...
 
 
-@dataclass(slots=True)
 class _Tries:
     """The requests for some draws that came to nothing."""
 
-    used: list[Usage] = field(default_factory=list)
-    last: str = ""
-    """What the last of them said."""
+    __slots__ = ("last", "used")
+
+    def __init__(self) -> None:
+        """None did yet."""
+        self.used: list[Usage] = []
+        self.last = ""
+        """What the last of them said."""
 
 
 class EndpointClient(ABC):
