@@ -131,6 +131,7 @@ class RowReader:
         self._truth_columns = truth_columns
         given = (format, id_column, response_column, system_prompt, split, *truth_columns)
         self._has_no_settings = given == ("auto", "id", _ANSWER, None, None)
+        self._reads_our_names = format == "auto" and id_column == "id"
         self._shapes = ShapeReader(format, response_column)
         self._id_column = id_column
         self._response_column = response_column
@@ -180,6 +181,10 @@ class RowReader:
 
     def question(self, columns: Columns) -> Question:
         """What the row asks, for a model to answer. Like `answered` it takes `columns` apart: they are used up."""
+        if self._reads_our_names and (truth := _truth_beside_our_names(tuple(columns))) is not None:
+            name, asked = columns["id"], columns["user_query"]
+            if type(name) is type(asked) is str and name.isascii() and name and asked:
+                return self._plain_question(columns, truth)
         question = self._asked(columns)
         if question.messages and question.messages[-1].role == "assistant":
             raise BadRow(
@@ -187,6 +192,13 @@ class RowReader:
                 "remove that turn, or score it with `generation.enabled=false`"
             )
         return question
+
+    def _plain_question(self, columns: Columns, truth: str) -> Question:
+        """What `_asked` says of a row whose id, question and truth have our names, for a third of the time."""
+        name, messages = columns.pop("id"), [text_message("user", columns.pop("user_query"))]
+        if self._system_prompt:
+            messages.insert(0, text_message("system", self._system_prompt))
+        return Question(name, True, messages, columns.pop(truth), self._split, None, columns)
 
     def _asked(self, columns: Columns, asked: list[Message] | None = None) -> Question:
         name = self._take_id(columns)
@@ -303,6 +315,15 @@ def _truth_by_names(names: tuple[str, ...]) -> str | None:
     if any(name.lower() in _SPEAKING for name in others if name not in truths):
         return None
     return truths[0] if truths else ""
+
+
+@functools.lru_cache(maxsize=1024)
+def _truth_beside_our_names(names: tuple[str, ...]) -> str | None:
+    """The column with the truth of rows with `id` and `user_query`; None where another name may mean something, too."""
+    truths = [name for name in names if name in EXPLICIT]
+    others = [name.lower() for name in names if name not in ("id", "user_query", *truths)]
+    is_plain = "id" in names and "user_query" in names and len(truths) == 1
+    return truths[0] if is_plain and not any(name in _SPEAKING or name in EXPLICIT for name in others) else None
 
 
 def _simple_question(row: Mapping[str, Any], asked: list[Message], *, named: bool) -> Question | None:

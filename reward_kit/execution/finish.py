@@ -49,7 +49,7 @@ def finish(  # noqa: PLR0913 - one parameter a part
         figures = rollout_figures(rollouts)
     else:
         results.compact(position_of)
-        figures = vocabulary.figures(results.rows(), config.reward)
+        figures = vocabulary.figures(results.rows_for_figures(), config.reward)
         _write_copies(config, results)
     figures |= _beyond_what_was_asked(figures, counters.called_for)
     if money is not None:
@@ -117,7 +117,7 @@ def rollout_figures(journal: Journal) -> dict[str, Any]:
     """The figures of rollouts: how many there are, what failed, what was spent."""
     rollouts, samples, last_id = 0, 0, None
     totals = Totals()
-    for line in journal.rows():
+    for line in journal.rows_for_figures():
         rollouts += 1
         samples += line["id"] != last_id
         last_id = line["id"]

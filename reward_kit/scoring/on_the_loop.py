@@ -79,9 +79,13 @@ class OnTheLoop:
         opened = self._opened
         if opened is not None:
             opened.here.join()
-        async with self._free:
+        free = self._free
+        await free.acquire()  # `async with` would be two coroutines more for each call
+        try:
             verdicts = await self._judge_within(task, rollouts)
-        if opened is not None:
+        finally:
+            free.release()
+        if opened is not None and opened.here.has_news:
             opened.look()
         return verdicts
 

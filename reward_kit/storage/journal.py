@@ -156,6 +156,10 @@ class Journal:
         """The fields of these lines."""
         return map(exact_json.loads, self.in_order())
 
+    def rows_for_figures(self) -> Iterator[dict[str, Any]]:
+        """The same, where a number of very many digits may be a near one."""
+        return map(exact_json.loads_for_figures, self.in_order())
+
     def entries(self) -> Iterator[Entry]:
         """Every line, to be written elsewhere; of a key that occurs twice, both lines."""
         for head, offset in self._heads():

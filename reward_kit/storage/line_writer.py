@@ -93,12 +93,13 @@ class LineWriter:
             text.whole = None  # it may be large
 
     def _text(self, sample: Sample, content: str) -> _SampleText:
-        text = self._recent.get(id(sample)) or self._before.get(id(sample))
+        key = id(sample)  # once: Python tells whoever watches which files are opened of each call of `id`, too
+        text = self._recent.get(key) or self._before.get(key)
         if text is None:
             text = _SampleText(sample, content)
             if len(self._recent) >= _KEPT:
                 self._before, self._recent = self._recent, {}
-            self._recent[id(sample)] = text
+            self._recent[key] = text
         return text
 
 

@@ -54,28 +54,26 @@ class DigestMap:
 
     def put(self, key: int, value: int) -> None:
         """Let `key` map to `value`, replacing what it mapped to."""
-        _require_storable(value)
-        slot = self._slot(key)
-        if self._values[slot]:
-            self._values[slot] = value + 1
-        else:
-            self._fill(slot, key, value)
+        stored = self.put_first(key, value)
+        if stored >= 0:
+            self._values[self._slot(key)] = value + 1
 
     def put_first(self, key: int, value: int) -> int:
         """Let `key` map to `value` unless it maps to something already; returns that, or -1."""
-        _require_storable(value)
-        slot = self._slot(key)
-        stored = self._values[slot]
-        if not stored:
-            self._fill(slot, key, value)
-        return stored - 1
-
-    def _fill(self, slot: int, key: int, value: int) -> None:
+        if value < 0:
+            raise ValueError(f"value {value!r} is negative; put a whole number from 0 to 2**63 - 1")
+        values = self._values
+        slot = key & self._mask
+        if values[slot]:  # most keys find a free slot at once
+            slot = self._slot(key)
+            if stored := values[slot]:
+                return stored - 1
         self._keys[slot] = key
-        self._values[slot] = value + 1
+        values[slot] = value + 1
         self._count += 1
         if self._count > self._limit:
             self._grow()
+        return -1
 
     def _slot(self, key: int) -> int:
         """The slot that holds `key`, or the free one where it belongs."""
@@ -107,8 +105,3 @@ class DigestMap:
                 slot = self._slot(key)
                 self._keys[slot] = key
                 self._values[slot] = stored
-
-
-def _require_storable(value: int) -> None:
-    if value < 0:
-        raise ValueError(f"value {value!r} is negative; put a whole number from 0 to 2**63 - 1")

@@ -27,6 +27,31 @@ from reward_kit.models import Message, Sample
 from reward_kit.regenerating import regenerate
 from tests.datasets.row_shapes import KNOWN, Case, answered, cases, meaning
 
+OUR_NAMES = st.sampled_from(["id", "user_query", "ground_truth", "ground_truth_for_eval"])
+OTHER_NAMES = st.sampled_from([
+    "ID", "User_Query", "Ground_Truth", "messages", "prompt", "question", "answer", "solution", "split", "tools",
+    "system_prompt", "uuid", "metadata", "reward_model", "choices", "task", "success_condition", "response_index",
+    "difficulty", "label", "input", "category", "test", "entry_point",
+])  # fmt: skip
+VALUES = st.one_of(st.none(), st.sampled_from(["", "4", "a text", "Grüße", "\ud800"]), st.integers(0, 9), st.just([]))
+
+
+@settings(max_examples=300)
+@given(st.dictionaries(OUR_NAMES, VALUES, min_size=3), st.dictionaries(OTHER_NAMES, VALUES, max_size=2), st.booleans())
+def test_rows_with_our_names_mean_what_the_long_way_says(
+    ours: dict[str, Any], others: dict[str, Any], system: bool
+) -> None:
+    def read(*, quickly: bool) -> Any:
+        reader = RowReader(system_prompt="Be brief." if system else None, split="test")
+        if not quickly:
+            reader._reads_our_names = False
+        try:
+            return reader.question({**ours, **others}), reader.formats
+        except BadRow as refusal:
+            return str(refusal)
+
+    assert read(quickly=True) == read(quickly=False)
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
