@@ -50,7 +50,7 @@ from reward_kit.storage.run_directory import (
     remark_on_lines,
     set_run_aside,
 )
-from reward_kit.storage.samples import SAMPLES
+from reward_kit.storage.samples import SAMPLES, Samples
 from reward_kit.stores.addresses import beside, is_stored
 from reward_kit.stores.fetching import fetch
 from reward_kit.stores.reasons import StoreError
@@ -236,7 +236,7 @@ class _Run:
             results = files.enter_context(directory.results()) if self._reward is not None else None
             journals = [journal for journal in (rollouts, results) if journal is not None]
             ledger = self._ledger(directory, rollouts, results, has_every_answer=has_every_answer)
-            lines = (*journals, directory.samples)
+            lines: list[Journal | Samples] = [*journals, directory.samples]
             files.callback(directory.note_all_lines, *lines)
             counters = RunCounters(
                 self._phase, self._workload.expected(ledger), len(ledger.rollouts), len(ledger.results)
