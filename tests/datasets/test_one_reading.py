@@ -33,7 +33,9 @@ OTHER_NAMES = st.sampled_from([
     "system_prompt", "uuid", "metadata", "reward_model", "choices", "task", "success_condition", "response_index",
     "difficulty", "label", "input", "category", "test", "entry_point",
 ])  # fmt: skip
-VALUES = st.one_of(st.none(), st.sampled_from(["", "4", "a text", "Grüße", "\ud800"]), st.integers(0, 9), st.just([]))
+VALUES: st.SearchStrategy[object] = st.one_of(
+    st.none(), st.sampled_from(["", "4", "a text", "Grüße", "\ud800"]), st.integers(0, 9), st.just([])
+)
 
 
 @settings(max_examples=300)
