@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from reward_kit.models import READABLE_SCHEMAS
 from reward_kit.redaction import is_secret_name, looks_drawn, looks_secret
 from reward_kit.storage.new_files import is_run_directory
 from reward_kit.storage.run_directory import OWN_FILES
@@ -104,7 +105,7 @@ def is_written_by_us(path: Path, project: Path) -> bool:
 _OF_OURS = frozenset({".parquet", ".pq", ".html", ".htm", ".xml", ".jsonl"})
 _MARKS = (
     b"\nreward-kit check:", b'<meta name="generator" content="reward-kit ', b'<testsuites name="reward-kit"',
-    b'{"schema":2,"id":"',
+    *(b'{"schema":%d,"id":"' % schema for schema in READABLE_SCHEMAS),
 )  # fmt: skip
 _LOOKED_AT = 1 << 20
 

@@ -164,9 +164,9 @@ def keep_ids(directory: RunDirectory, workload: Workload) -> None:
 
 
 def _note_opened(directory: RunDirectory, split: str, root: Path, opened: Mapping[str, str | None]) -> None:
-    """Keep what a reward opened, as it was first; what is in the run directory is our own."""
+    """Keep what a reward opened, as it was first; the run directory and the table beside it are our own."""
     inside = directory.path.resolve()
-    files = {name: digest for name, digest in opened.items() if inside not in (root / name).resolve().parents}
+    files = {name: digest for name, digest in opened.items() if not _is_ours((root / name).resolve(), inside)}
     known = directory.opened.get(split, {})
     for name, digest in files.items():
         if digest is not None and known.get(name, digest) not in (digest, None):
@@ -176,6 +176,10 @@ def _note_opened(directory: RunDirectory, split: str, root: Path, opened: Mappin
             )
     if files:
         directory.note_opened(split, files)
+
+
+def _is_ours(file: Path, directory: Path) -> bool:
+    return directory in file.parents or file == directory.with_suffix(".parquet")
 
 
 def _thresholds(reward: RewardConfig) -> float | dict[str, float]:

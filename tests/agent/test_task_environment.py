@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -184,6 +185,7 @@ async def test_a_tasks_server_is_started_and_ended_with_its_worlds(tmp_path: Pat
                 break
         except OSError:
             break
+        await asyncio.sleep(0.01)
     else:
         pytest.fail("the server is still there")
 
