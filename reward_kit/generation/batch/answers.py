@@ -223,7 +223,11 @@ class FetchedAnswers:
                 return self._taken(completion, spent, draw, request)
         cache = None if isinstance(failure, KeyInAnswerError) else self._cache
         if cache is not None and (known := cache.get(draw_key(request, draw))) is not None:
-            return known
+            spent, _ = self._spent(vain, most, sample_id, draw)
+            self._spend(spent)
+            # What was paid in vain is told with the answer, which then is not one that cost nothing.
+            paid = {"cached": False, "usage": None, "retried": spent}
+            return known.model_copy(update=paid) if spent else known
         if failure is None:
             prompt = Prompt([message.as_request() for message in messages], tools, sampling, sample_id)
             failure = self._why_not_asked(prompt, draw, request)
