@@ -25,6 +25,7 @@ from reward_kit.storage.journal_lines import (
     Line,
     RawHead,
     body_start,
+    ends_foreign,
     is_whole,
     moved_to,
     raw_head,
@@ -191,8 +192,7 @@ class Journal:
 
     def _refuse_foreign(self) -> None:
         """Leave a file alone that is not a journal, and above all do not cut off its last line."""
-        tail = self._file.read(len(OPENING), self._file.end)
-        if not OPENING.startswith(tail) and tail.strip(b"\0"):  # zeros: what a power cut may leave of a line
+        if ends_foreign(self._file):
             raise self._foreign("the last line")
         if self._file.end and not (
             self._owed_again and any(is_whole(line) is not False for line in self._file.lines())

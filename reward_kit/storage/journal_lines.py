@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import orjson
 
 from reward_kit.models import SCHEMA_VERSION
+from reward_kit.storage.files import GrowingFile
 from reward_kit.utils import exact_json
 from reward_kit.utils.checksums import check_line, sealed_line, unsealed
 
@@ -30,6 +31,7 @@ __all__ = [
     "Status",
     "body_start",
     "content_in",
+    "ends_foreign",
     "is_whole",
     "moved_to",
     "position_in",
@@ -99,6 +101,12 @@ class RawHead(NamedTuple):
             status=STATUSES[STATUS_CODES[self.status]],
             cost=None if self.cost == b"null" else float(self.cost),
         )
+
+
+def ends_foreign(file: GrowingFile) -> bool:
+    """Whether something is behind the last whole line that is no line of a run, as a crash may leave it."""
+    tail = file.read(len(OPENING), file.end)
+    return not OPENING.startswith(tail) and bool(tail.strip(b"\0"))  # zeros: left by a loss of power
 
 
 def raw_head(groups: tuple[bytes, ...]) -> RawHead:

@@ -24,7 +24,7 @@ from pydantic_core import PydanticSerializationError
 from reward_kit.errors import StorageError
 from reward_kit.models import SCHEMA_VERSION, Sample
 from reward_kit.storage.files import GrowingFile, find_line
-from reward_kit.storage.journal_lines import is_whole
+from reward_kit.storage.journal_lines import ends_foreign, is_whole
 from reward_kit.storage.row_json import forgiving_json
 from reward_kit.utils.checksums import sealed_line
 from reward_kit.utils.digest_map import DigestMap, digest64
@@ -37,7 +37,6 @@ LARGE = 16 << 10
 """Bytes of a part that other lines name by its digest."""
 SAMPLE_HEAD = re.compile(rb'\{"schema":\d+,"sample":"([0-9a-f]{32})","position":(\d+),')
 """How every line begins: the sample's name, and where it stands in its dataset."""
-_OPENING = b'{"schema":'
 _NAMED = b'"sample":"%b"'
 _SOUGHT = 2
 """So many samples are looked for in the file; whoever asks for more gets an index of it."""
@@ -242,9 +241,7 @@ class Samples:
 
     def _refuse_foreign(self, file: GrowingFile) -> None:
         """Leave a file alone that is not a run's: a dataset may have this name, too."""
-        tail = file.read(len(_OPENING), file.end)
-        is_ours = file.end == 0 or any(map(SAMPLE_HEAD.match, file.lines()))
-        if not is_ours or (not _OPENING.startswith(tail) and tail.strip(b"\0")):  # zeros: left by a loss of power
+        if ends_foreign(file) or (file.end and not any(map(SAMPLE_HEAD.match, file.lines()))):
             raise StorageError(
                 f"{str(self.path)!r} is not a file that a run wrote. Move it away, or choose another output directory."
             )
