@@ -111,8 +111,10 @@ class GrowingFile:
             self.cut_torn_line()
         except OSError as error:
             raise _not_written(self.path, error, self._advice) from error
-        yield
-        fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
 
     def append(self, block: bytes) -> int:
         """Write whole lines in one go, and say where they begin. A `StorageError` leaves the file as it was."""

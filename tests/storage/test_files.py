@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -68,6 +69,19 @@ def test_a_block_is_written_whole_or_not_at_all(
             block = b""
         assert file.end == len(block)
     assert path.read_bytes() == block
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+def test_who_was_alone_lets_the_next_one_in(tmp_path: Path, ends_well: bool) -> None:
+    with GrowingFile(tmp_path / "lines") as file, GrowingFile(tmp_path / "lines") as other:
+        with contextlib.suppress(ZeroDivisionError), file.alone():
+            file.append(b"a\n")
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(other.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            1 / ends_well
+        fcntl.flock(other.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with other.alone():
+            assert other.append(b"b\n") == 2
 
 
 def test_a_batch_is_forced_to_the_disk_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
