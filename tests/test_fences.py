@@ -168,7 +168,6 @@ FENCES = {
         _grows,
         {
             "storage/files.py": "the place",
-            "generation/cache/entries.py": "many processes append to one cache, and it is pruned under them",
             "serving/access_log.py": "a log that others rotate; a line that is lost there is no loss",
             "generation/mock_server.py": "a log for people",
             "workers/process.py": "what a worker prints",

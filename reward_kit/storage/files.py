@@ -13,20 +13,26 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import io
 import mmap
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from reward_kit.errors import StorageError
 
-__all__ = ["Draft", "GrowingFile", "find_line", "write_block", "write_whole"]
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+__all__ = ["Draft", "GrowingFile", "find_line", "write_whole"]
 
 _READ_AT_ONCE = 1 << 16
 _MOST_LINES = 4096
 """Bytes that hold most lines."""
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK})
+"""What filesystems without locks answer: some network and cluster filesystems, as they are mounted."""
 _NOTHING_LOST = "Nothing before this is lost: make room, then run the same command again."
 
 
@@ -48,7 +54,7 @@ class GrowingFile:
         self._advice = advice or _NOTHING_LOST
         flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
         try:
-            self.descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+            self.descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
         except OSError as error:
             purpose, remedy = (
                 ("reading", "Check the path.") if read_only else ("writing", "Choose another output directory.")
@@ -60,6 +66,8 @@ class GrowingFile:
         """Where the last whole line ends."""
         self._is_new = self.end == 0
         """Whether the disk may not know its name yet."""
+        self._may_cut = True
+        """Whether nobody else can be in the middle of a line."""
 
     def __enter__(self) -> Self:
         return self
@@ -86,9 +94,8 @@ class GrowingFile:
     def lines(self, start: int = 0) -> Iterator[bytes]:
         """Every whole line from there on. What is torn, or appended meanwhile by another process, is left out."""
         left = self.end - start
-        with self.path.open("rb", buffering=1 << 20) as file:
-            file.seek(start)
-            for line in file:
+        with io.BufferedReader(_Content(self.descriptor, start), 1 << 20) as content:
+            for line in content:
                 left -= len(line)
                 if left < 0:
                     return
@@ -96,39 +103,63 @@ class GrowingFile:
 
     def look_again(self) -> None:
         """Take account of what another process appended meanwhile."""
-        self.end = self._end_of_last_line()
+        self.end = self._end_of_last_line(self.end)
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another file is in its place by now, or none."""
+        try:
+            return not os.path.samestat(os.fstat(self.descriptor), self.path.stat())
+        except FileNotFoundError:
+            return True
 
     def cut_torn_line(self) -> None:
         """Cut off what a crash left behind the last whole line."""
-        os.ftruncate(self.descriptor, self.end)
+        if self._size() != self.end:
+            os.ftruncate(self.descriptor, self.end)
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other processes that append under this lock out, and begin where the last of them ended."""
+    def alone(self, *, or_beside_others: bool = False) -> Iterator[None]:
+        """Keep other processes that append under this lock out, and begin where the last of them ended.
+
+        `or_beside_others`: where the filesystem has no locks, go on without. Nothing is then cut off, since it may be
+        what somebody is writing, and every block begins on a line of its own, which may leave an empty one before it.
+        """
         try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX)
-            self.look_again()
-            self.cut_torn_line()
-        except OSError as error:
-            raise _not_written(self.path, error, self._advice) from error
-        try:
+            try:
+                self._may_cut = self._lock(needed=not or_beside_others)
+                self.look_again()
+                if self._may_cut:
+                    self.cut_torn_line()
+            except OSError as error:
+                raise _not_written(self.path, error, self._advice) from error
             yield
         finally:
-            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+            with contextlib.suppress(OSError):  # there was none to be had
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+
+    def _lock(self, *, needed: bool) -> bool:
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            if needed or error.errno not in _NO_LOCKS:
+                raise
+            return False
+        return True
 
     def append(self, block: bytes) -> int:
         """Write whole lines in one go, and say where they begin. A `StorageError` leaves the file as it was."""
-        begin = self.end
         try:
-            write_block(self.descriptor, block)
+            _write_block(self.descriptor, block if self._may_cut else b"\n" + block)
             if self._always_on_disk:
                 self._force()
         except OSError as error:
             with contextlib.suppress(OSError):  # opening the file again cuts the torn line off
-                os.ftruncate(self.descriptor, begin)
+                if self._may_cut:
+                    self.cut_torn_line()
             raise _not_written(self.path, error, self._advice) from error
-        self.end = begin + len(block)
-        return begin
+        self.end = os.lseek(self.descriptor, 0, os.SEEK_CUR)  # others may have appended
+        return self.end - len(block)
 
     def sync(self) -> None:
         """Ask the operating system to put everything written so far on the disk itself."""
@@ -171,15 +202,41 @@ class GrowingFile:
             return "Its content is complete: make room, then run again."
         return "The file or its directory was taken away during the run: restore it, or run again."
 
-    def _end_of_last_line(self) -> int:
-        end = os.fstat(self.descriptor).st_size
-        while end > 0:
-            start = max(0, end - _READ_AT_ONCE)
+    def _size(self) -> int:
+        return os.lseek(self.descriptor, 0, os.SEEK_END)  # a quarter of what `fstat` costs; nothing else moves by it
+
+    def _end_of_last_line(self, known: int = 0) -> int:
+        """Where the last line ends. `known` is where one ends: what is before that need not be read."""
+        end = self._size()
+        known = known if known <= end else 0
+        while end > known:
+            start = max(known, end - _READ_AT_ONCE)
             newline = os.pread(self.descriptor, end - start, start).rfind(b"\n")
             if newline >= 0:
                 return start + newline + 1
             end = start
-        return 0
+        return known
+
+
+class _Content(io.RawIOBase):
+    """What is in an open file from there on, whatever its path leads to by now, and whoever writes to it."""
+
+    def __init__(self, descriptor: int, start: int) -> None:
+        self._descriptor = os.dup(descriptor)  # the file may be closed before it is read to its end
+        self._place = start
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        size = os.preadv(self._descriptor, [buffer], self._place)
+        self._place += size
+        return size
 
 
 def write_whole(target: Path, content: bytes | str, *, advice: str = "Nothing was changed: make room.") -> None:
@@ -290,7 +347,7 @@ def find_line(path: Path, words: bytes, within: int) -> bytes | None:
     return None
 
 
-def write_block(descriptor: int, block: bytes) -> None:
+def _write_block(descriptor: int, block: bytes) -> None:
     """Write all of `block` in one call; an `OSError` where only a part of it was taken."""
     written = os.write(descriptor, block)
     if written != len(block):  # a nearly full disk takes a part of it

@@ -84,6 +84,19 @@ def test_who_was_alone_lets_the_next_one_in(tmp_path: Path, ends_well: bool) -> 
             assert other.append(b"b\n") == 2
 
 
+def test_a_file_whose_name_leads_to_another_is_read_as_it_is(tmp_path: Path) -> None:
+    with GrowingFile(tmp_path / "lines") as file:
+        file.append(b"first\nsecond\n")
+        assert not file.is_replaced
+        with Draft(tmp_path / "lines") as draft:
+            draft.write(b"x\ny\nz\n")
+        assert file.is_replaced
+        lines = file.lines(len(b"first\n"))
+        assert next(lines) == b"second\n" == file.line_at(len(b"first\n"))
+        (tmp_path / "lines").unlink()
+        assert file.is_replaced and [*file.lines()] == [b"first\n", b"second\n"]
+
+
 def test_a_batch_is_forced_to_the_disk_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forced: list[int] = []
     monkeypatch.setattr(os, "fsync", forced.append)

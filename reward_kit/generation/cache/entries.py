@@ -5,32 +5,31 @@
 
     {"key":"<64 hex>","schema":1,"created":<unix seconds>,"model":"…","check":"<8 hex>","completion":{…}}
 
-Entries are written to a file opened for appending, some or many in one `write`, which no other process can cut in two;
-that costs a tenth of what a file for each entry does. Nothing is ever changed in place: of two entries with one key the
-later counts, a line that does not parse is skipped, and the file is pruned by putting a new one in its place.
+One file costs a tenth of what a file for each entry does. Nothing is ever changed in place: of two entries with one key
+the later counts, a line that does not parse is skipped, and the file is pruned by putting a new one in its place.
 `check` is the CRC-32 of the line without it: an entry that is not what was written is asked for again. Entries of a
 time before checksums are read as they are, as long as they hold the fields they should and no others.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import os
+import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import orjson
 
+from reward_kit.errors import StorageError
 from reward_kit.models import Completion, Message
-from reward_kit.storage.files import write_block
+from reward_kit.storage.files import GrowingFile
 from reward_kit.utils import exact_json
 from reward_kit.utils.digest_map import DigestMap
 
 __all__ = [
+    "ADVICE",
     "CACHE_SCHEMA",
     "EntryFile",
     "created_at",
@@ -39,7 +38,6 @@ __all__ = [
     "entries_path",
     "entry_key",
     "key_digest",
-    "lines",
     "read_entry",
 ]
 
@@ -54,16 +52,9 @@ _CHECK = "check"
 _BEFORE_CHECK = b',"check":"'
 _FIELDS = {"key", "schema", "created", "model", "completion"}
 """Of an entry without a checksum."""
-_BLOCK = 1 << 20
-"""Bytes read at a time while the file is scanned."""
-_FIRST_READ = 4096
-"""Bytes read for one entry; most fit, and more are read for those that do not."""
-_READ_AHEAD = 1 << 16
-"""Bytes read where entries are asked for in the order they were written, as a repeated run does."""
 _BETWEEN_LOOKS = 0.01
 """Seconds during which a miss is believed without looking whether another process has written meanwhile."""
-_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK})
-"""What filesystems without locks answer: some network and cluster filesystems, as they are mounted."""
+ADVICE = "Choose another `generation.cache.cache_dir`, or go without a cache: `generation.cache.enabled=false`."
 
 
 # ── one entry ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,27 +132,16 @@ def entries_path(cache_dir: Path) -> Path:
     return cache_dir / f"v{CACHE_SCHEMA}" / "responses.jsonl"
 
 
-def lines(descriptor: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Each whole line between two offsets, with its own offset and without its newline."""
-    rest, position = b"", start
-    while start < end and (block := os.pread(descriptor, min(_BLOCK, end - start), start)):
-        start += len(block)
-        *whole, rest = (rest + block).split(b"\n")
-        for line in whole:
-            yield position, line
-            position += len(line) + 1
-
-
 class EntryFile:
     """The entries of a cache. Opened when first used, and followed while other processes append to it or prune it."""
 
-    __slots__ = ("_block", "_block_start", "_descriptor", "_flags", "_followed", "_index", "_scanned", "path")
+    __slots__ = ("_file", "_followed", "_index", "_read_only", "_scanned", "path")
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         """Name the file; nothing is opened yet."""
         self.path = path
-        self._flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
-        self._descriptor = -1
+        self._read_only = read_only
+        self._file: GrowingFile | None = None
         self._followed = 0.0
         self._forget()
 
@@ -171,40 +151,39 @@ class EntryFile:
         offset = self._index.get(digest)
         if offset < 0 and self._may_have_grown() and self._follow():
             offset = self._index.get(digest)
-        return None if offset < 0 else self._line_at(offset)
+        return None if offset < 0 else self.open().line_at(offset).removesuffix(b"\n")
 
     def append(self, entries: Mapping[str, bytes]) -> None:
         """Add lines by key; once this returns, every process finds them, even if this one is killed at once."""
         while True:
-            descriptor = self.open()
-            locked = _lock_shared(descriptor)
-            try:
-                if not self._replaced(os.fstat(descriptor)):
-                    self._write(descriptor, entries)
+            file = self.open()
+            with file.alone(or_beside_others=True):
+                if not file.is_replaced:
+                    self._append(file, entries)
                     return
-            finally:
-                if locked:
-                    fcntl.flock(descriptor, fcntl.LOCK_UN)
-            self.close()
+            self._leave()
 
-    def open(self) -> int:
-        """The file's descriptor, opened and created if need be."""
-        if self._descriptor < 0:
-            self._descriptor = os.open(self.path, self._flags | os.O_CLOEXEC, 0o666)
-        return self._descriptor
+    def open(self) -> GrowingFile:
+        """The open file, created if need be."""
+        if self._file is None:
+            self._file = GrowingFile(self.path, read_only=self._read_only, advice=ADVICE)
+        return self._file
 
     def close(self) -> None:
-        """Close the file and forget its index; using it again opens it again."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = -1
+        """Put the file on the disk, close it and forget its index; using it again opens it again."""
+        file, self._file = self._file, None
         self._forget()
+        if file is not None:
+            file.close()
+
+    def _leave(self) -> None:
+        """Close a file that another has replaced: nobody needs it on the disk."""
+        with contextlib.suppress(StorageError):
+            self.close()
 
     def _forget(self) -> None:
         self._index = DigestMap()
         self._scanned = 0
-        self._block, self._block_start = b"", 0
-        """What was last read of the file, and where it stands there: what has been written once stays as it is."""
 
     def _may_have_grown(self) -> bool:
         """Whether it is time to look again for what others wrote: asking at every miss would cost a call each."""
@@ -216,18 +195,18 @@ class EntryFile:
 
     def _follow(self) -> bool:
         """Index what was appended since the last look; whether there was anything."""
-        status = os.fstat(self.open())
-        if self._replaced(status):
-            self.close()
-            status = os.fstat(self.open())
-        if status.st_size < self._scanned:
+        if self.open().is_replaced:
+            self._leave()
+        file = self.open()
+        file.look_again()
+        if file.end < self._scanned:
             self._forget()
         before = self._scanned
-        for offset, line in lines(self._descriptor, before, status.st_size):
-            key = entry_key(line)
+        for line in file.lines(before) if before < file.end else ():
+            key = entry_key(line.removesuffix(b"\n"))
             if key is not None:
-                self._index_entry(key, offset)
-            self._scanned = offset + len(line) + 1
+                self._index_entry(key, self._scanned)
+            self._scanned += len(line)
         return self._scanned > before
 
     def _index_entry(self, key: bytes, offset: int) -> None:
@@ -236,59 +215,10 @@ class EntryFile:
         except ValueError:  # not hex: not a key of ours
             return
 
-    def _replaced(self, status: os.stat_result) -> bool:
-        """Whether pruning has put another file in the place of the open one, or removed it."""
-        if status.st_nlink:
-            return False
-        # A filesystem may not count links at all: only another file under the name is proof.
-        try:
-            return not os.path.samestat(status, self.path.stat())
-        except FileNotFoundError:
-            return True
-
-    def _line_at(self, offset: int) -> bytes:
-        start = offset - self._block_start
-        if 0 <= start < len(self._block):
-            end = self._block.find(b"\n", start)
-            if end >= 0:
-                return self._block[start:end]
-        size = _READ_AHEAD if 0 < start < len(self._block) + _FIRST_READ else _FIRST_READ
-        while True:
-            data = os.pread(self._descriptor, size, offset)
-            end = data.find(b"\n")
-            if end >= 0:
-                self._block, self._block_start = data, offset
-                return data[:end]
-            if len(data) < size:
-                return data
-            size *= 4
-
-    def _write(self, descriptor: int, entries: Mapping[str, bytes]) -> None:
-        block = b"".join(entries.values())
-        start = _append(descriptor, block)
-        if start not in (0, self._scanned) and os.pread(descriptor, 1, start - 1) != b"\n":
-            # A writer died inside its line, and these were glued to it. Say them again on lines of their own.
-            start = _append(descriptor, b"\n" + block) + 1
-        if start == self._scanned:
-            for key, line in entries.items():
-                self._index.put(key_digest(key), self._scanned)
-                self._scanned += len(line)
-        else:
+    def _append(self, file: GrowingFile, entries: Mapping[str, bytes]) -> None:
+        if file.append(b"".join(entries.values())) != self._scanned:
             self._followed = 0.0  # others wrote before: the next miss looks at all of it
-
-
-def _append(descriptor: int, data: bytes) -> int:
-    """Append in one write and say where the data went."""
-    write_block(descriptor, data)
-    return os.lseek(descriptor, 0, os.SEEK_CUR) - len(data)
-
-
-def _lock_shared(descriptor: int) -> bool:
-    """Keep `prune` out while an entry is written. Writers share it: appending needs no protection from each other."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-    except OSError as error:
-        if error.errno in _NO_LOCKS:
-            return False
-        raise
-    return True
+            return
+        for key, line in entries.items():
+            self._index.put(key_digest(key), self._scanned)
+            self._scanned += len(line)

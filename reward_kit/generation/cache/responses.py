@@ -29,6 +29,7 @@ import orjson
 from reward_kit.config_models import CacheConfig, Sampling
 from reward_kit.errors import StorageError
 from reward_kit.generation.cache.entries import (
+    ADVICE,
     CACHE_SCHEMA,
     EntryFile,
     created_at,
@@ -157,8 +158,7 @@ class ResponseCache:
             self._file.open()
         except OSError as error:
             raise StorageError(
-                f"The cache directory {str(cache_dir)!r} cannot be written ({error.strerror}). Choose another "
-                "`generation.cache.cache_dir`, or go without a cache: `generation.cache.enabled=false`."
+                f"The cache directory {str(cache_dir)!r} cannot be written ({error.strerror}). {ADVICE}"
             ) from error
 
     def get(self, key: str) -> Completion | None:
@@ -168,8 +168,8 @@ class ResponseCache:
             return self._unwritten[key][0].model_copy(update={"cached": True})
         try:
             line = self._file.find(key)
-        except OSError as error:
-            if not (self._read_only and isinstance(error, FileNotFoundError)):  # nobody has written to it yet
+        except (StorageError, OSError) as error:
+            if not (self._read_only and isinstance(error.__cause__, FileNotFoundError)):  # nobody has written to it yet
                 self._warn("read", error)
             return None
         found = None if line is None else decode_entry(line, key)
@@ -200,13 +200,16 @@ class ResponseCache:
         try:
             if lines:
                 self._file.append(lines)
-        except OSError as error:
+        except (StorageError, OSError) as error:
             self._warn("written", error)
 
     def close(self) -> None:
         """Write what is left, and close the file."""
         self.flush()
-        self._file.close()
+        try:
+            self._file.close()
+        except StorageError as error:
+            self._warn("written", error)
 
     def __enter__(self) -> Self:
         """Use the cache in a `with` block."""
@@ -222,7 +225,10 @@ class ResponseCache:
         if not self._warned:
             self._warned = True
             _log.warning(
-                "An answer could not be %s in the cache %r: %s. Going on without.", what, str(self.cache_dir), error
+                "An answer could not be %s in the cache %r, and the run goes on without: %s",
+                what,
+                str(self.cache_dir),
+                error,
             )
 
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import stat
 import time
 from collections import Counter
@@ -16,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reward_kit.errors import StorageError
-from reward_kit.generation.cache.entries import entries_path, entry_key, key_digest, lines, read_entry
-from reward_kit.storage.files import Draft
+from reward_kit.generation.cache.entries import entries_path, entry_key, key_digest, read_entry
+from reward_kit.storage.files import Draft, GrowingFile
 from reward_kit.utils.digest_map import DigestMap
 
 __all__ = ["CacheInfo", "PruneReport", "info", "prune"]
@@ -187,64 +185,55 @@ def _newest_that_fit(cache_dir: Path, rule: _Rule, max_bytes: int) -> _Rule:
 
 
 def _prune_file(path: Path, rule: _Rule, report: PruneReport) -> None:
-    with _held(path) as descriptor:
-        if descriptor is None:
+    with _held(path) as file:
+        if file is None:
             return
-        status = os.fstat(descriptor)
-        total, keep = _choose(descriptor, status.st_size, rule)
+        total, keep = _choose(file, rule)
         report.kept += len(keep)
         report.removed += total - len(keep)
-        report.bytes_before += status.st_size
+        report.bytes_before += file.end
         if not keep:
             path.unlink()
         elif len(keep) == total:
-            report.bytes_after += status.st_size
+            report.bytes_after += file.end
         else:
-            report.bytes_after += _replace(path, descriptor, status, keep)
+            report.bytes_after += _replace(file, keep)
 
 
-def _choose(descriptor: int, size: int, rule: _Rule) -> tuple[int, DigestMap]:
+def _entries(file: GrowingFile) -> Iterator[tuple[int, bytes, _Entry | None]]:
+    """Each whole line that is not empty, with its offset and what it holds."""
+    offset = 0
+    for line in file.lines():
+        if line != b"\n":
+            yield offset, line, _parse(line.removesuffix(b"\n"))
+        offset += len(line)
+
+
+def _choose(file: GrowingFile, rule: _Rule) -> tuple[int, DigestMap]:
     """How many lines there are, and by digest, where the entries start that stay."""
     total, keep = 0, DigestMap()
-    for offset, line in lines(descriptor, 0, size):
-        total += bool(line)
-        entry = _parse(line)
+    for offset, _, entry in _entries(file):
+        total += 1
         if entry is not None and rule.keeps(entry):
             keep.put(entry.digest, offset)  # of several with one key, the last
     return total, keep
 
 
-def _replace(path: Path, descriptor: int, status: os.stat_result, keep: DigestMap) -> int:
+def _replace(file: GrowingFile, keep: DigestMap) -> int:
     """Put a file with only the kept entries in the place of the old one; its size."""
-    with Draft(path, advice=_ADVICE, mode=stat.S_IMODE(status.st_mode)) as draft:
-        for offset, line in lines(descriptor, 0, status.st_size):
-            entry = _parse(line)
+    with Draft(file.path, advice=_ADVICE, mode=stat.S_IMODE(file.path.stat().st_mode)) as draft:
+        for offset, line, entry in _entries(file):
             if entry is not None and keep.get(entry.digest) == offset:
-                draft.write(line + b"\n")
-    return path.stat().st_size
+                draft.write(line)
+    return file.path.stat().st_size
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[int | None]:
+def _held(path: Path) -> Iterator[GrowingFile | None]:
     """The file, opened and held alone: its writers wait. None where there is no such file."""
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            yield None
-            return
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_still(descriptor, path):
-                yield descriptor
+    while path.exists():
+        with GrowingFile(path, advice=_ADVICE) as file, file.alone():
+            if not file.is_replaced:
+                yield file
                 return
-        finally:
-            os.close(descriptor)  # which also lets go of the lock
-
-
-def _is_still(descriptor: int, path: Path) -> bool:
-    """Whether nobody replaced the file between its opening and its locking."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
+    yield None

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import logging
 import os
 import random
@@ -17,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from reward_kit.errors import StorageError
 from reward_kit.generation.cache.responses import ResponseCache, draw_key
 from reward_kit.generation.cache.upkeep import prune
 from reward_kit.models import Completion, Message
@@ -111,19 +114,19 @@ def test_a_line_torn_by_another_process_does_not_swallow_the_next_entry(cache: R
 def test_a_full_disk_loses_neither_the_run_nor_the_cache(
     cache: ResponseCache, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before, torn, refused, after = range(4)
+    before, too_large, fits, after = range(4)
     cache.put(key(before), answer("small"))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))  # the kernel writes a part, then nothing more
     try:
-        cache.put(key(torn), answer("x" * 2_000_000))
-        cache.put(key(refused), answer("small"))
+        cache.put(key(too_large), answer("x" * 2_000_000))
+        cache.put(key(fits), answer("small"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     cache.put(key(after), answer("small"))
-    found = [text_of(cache.get(key(number))) for number in (before, torn, refused, after)]
-    assert found == ["small", None, None, "small"]
+    found = [text_of(cache.get(key(number))) for number in (before, too_large, fits, after)]
+    assert found == ["small", None, "small", "small"]
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files through /proc")
@@ -143,6 +146,36 @@ def test_entries_of_any_size_are_found_in_any_order_while_more_are_written(cache
                     assert [text_of(opened.get(key(entry))) for entry in entries] == [texts[each] for each in entries]
             if number == 60:
                 prune(cache.cache_dir)  # moves everything
+
+
+def test_a_file_without_locks_is_written_beside_others(cache: ResponseCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    torn = b'{"key":"what another process is in the middle of'
+    with ResponseCache(cache.cache_dir) as other:
+        for number in range(6):
+            (cache, other)[number % 2].put(key(number), answer(str(number)))
+            with (cache.cache_dir / ENTRIES).open("ab") as third:
+                third.write(torn)
+    for opened in (cache, ResponseCache(cache.cache_dir)):
+        opened._file._followed = 0.0
+        assert [text_of(opened.get(key(number))) for number in range(6)] == [*"012345"]
+        opened.close()
+    assert (cache.cache_dir / ENTRIES).read_bytes().count(torn) == 6
+    with pytest.raises(StorageError, match="Nothing in the cache is lost"):
+        prune(cache.cache_dir)
+
+
+def test_a_file_that_has_a_second_name_is_left_when_it_is_pruned(cache: ResponseCache) -> None:
+    cache.put(key(1), answer("superseded"))
+    cache.put(key(1), answer("1"))
+    (cache.cache_dir / "kept").hardlink_to(cache.cache_dir / ENTRIES)
+    prune(cache.cache_dir)
+    cache.put(key(2), answer("2"))
+    with ResponseCache(cache.cache_dir) as reopened:
+        assert [text_of(reopened.get(key(number))) for number in (1, 2)] == ["1", "2"]
 
 
 def test_closing_closes_the_file(cache: ResponseCache) -> None:
