@@ -13,6 +13,7 @@ somebody calls a token is a word.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
@@ -944,8 +945,12 @@ def _bearer_value(text: str) -> list[str]:
 
 
 def _values_in(text: str) -> list[str]:
-    """The credentials in a setting's text, by their shape and by the names before them."""
-    return _shaped_values(text) + [one.value for one in _assignments(text) if not one.may_be_none]
+    """The credentials in a setting's text, by their shape and by the names before them. JSON is more settings."""
+    found = _shaped_values(text) + [one.value for one in _assignments(text) if not one.may_be_none]
+    if text.lstrip().startswith(("{", "[")):
+        with contextlib.suppress(ValueError, RecursionError):
+            found += secret_values(json.loads(text))
+    return found
 
 
 def _plain(value: Any) -> str:

@@ -316,11 +316,11 @@ def python_of(runtime: str | None) -> str:
 
 def env_pairs(given: tuple[str, ...], flag: str = "--env") -> dict[str, str]:
     """Variables that everybody may see; one that seems to be a secret is refused."""
-    from reward_kit.redaction import is_secret_name, looks_secret, remember
+    from reward_kit.redaction import is_secret_name, remember, secret_values
 
     pairs = key_value_pairs(given, flag, "NAME=VALUE")
     for name, value in pairs.items():
-        if is_secret_name(name) or looks_secret(value):
+        if is_secret_name(name) or secret_values({"params": {name: value}}):
             remember(value)
             raise click.UsageError(
                 f"{flag} {name} seems to be a secret, and everybody who sees the deployment sees it. Put it into a "

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from reward_kit.redaction import forget_all, mask, remember_settings, secret_paths, without_secrets
-from tests.cli_commands.conftest import Call, Said
+from tests.cli_commands.conftest import Call, Said, start
 
 pytest.importorskip("pyarrow")
 
@@ -246,3 +249,128 @@ def test_the_stars_of_a_hidden_credential_are_sent_to_nobody(home: Path, call: C
     assert place in said.err
     assert "Give the credential itself again" in said.err
     assert not (home / "out").exists()
+
+
+# ── the other doors ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+TELLING = """
+import json
+from reward_kit import reward_function
+
+@reward_function
+def judge(messages, ground_truth=None, **params):
+    raise ValueError("It cannot judge with " + repr(params) + json.dumps(params, default=str))
+"""
+
+
+@pytest.fixture
+def secrets(home: Path) -> dict[str, Any]:
+    """A setting of every shape. Beside them lies a reward that tells all its params."""
+    (home / "telling.py").write_text(TELLING)
+    return {f"p{number}": SHAPES[name](value) for number, (name, value) in enumerate(planted().items())}
+
+
+def as_texts(secrets: Mapping[str, Any]) -> dict[str, str]:
+    """The same, where each value must be a text: lists and sections are JSON."""
+    texts: dict[str, str] = {}
+    for number, held in secrets.items():
+        name, value = next(iter(held.items()))
+        is_text = isinstance(value, str)
+        texts[name if is_text and name in BY_NAME else number] = value if is_text else json.dumps(held)
+    return texts
+
+
+def test_best_of_n_keeps_none(home: Path, call: Call, secrets: dict[str, Any]) -> None:
+    (home / "data").mkdir()
+    for split in ("math", "code"):
+        (home / "data" / f"{split}.jsonl").write_text(
+            json.dumps({"id": split, "user_query": "hello", "ground_truth": "x"}) + "\n"
+        )
+    files = {"math": "reward.py:judge", "code": "telling.py:judge"}
+    told = {
+        "dataset": "data", "splits": list(files), "model": "mock", "num_candidates": 1, "extra_body": secrets,
+        "verifiers": {split: {"function_path": file, "params": secrets} for split, file in files.items()},
+        "cache_dir": "cache", "output": "out.parquet", "notes": "We used\n" + "\n".join(as_texts(secrets).values()),
+    }  # fmt: skip
+    (home / "best.yaml").write_text(yaml.safe_dump(told))
+    for more in (["--dry-run"], ["--verbose"]):
+        said = call("best-of-n", "-c", "best.yaml", *more)
+        assert said.code == 0, said.err
+        assert leaks(home, said) == [], more
+    assert leaks(home, call("inspect", "out.parquet")) == []
+
+
+def test_shell_keeps_none(home: Path, call: Call, secrets: dict[str, Any]) -> None:
+    (home / "data.jsonl").write_text(json.dumps({"task": "say hi", "setup_commands": [], "success_condition": "true"}))
+    given = [
+        f"+generation.extra_body.{name}={json.dumps(value)}"
+        for name, value in as_texts(secrets).items()
+        if name.isascii()
+    ]
+    for more in (["--dry-run"], ["--verbose"], ["--json"]):
+        said = call("shell", "--model", "mock", "--dataset", "data.jsonl", "--phase", "inference", *given, *more)
+        assert said.code == 0, said.err
+        assert leaks(home, said) == [], more
+    assert (home / "evaluation_results" / "commands.jsonl").exists()
+
+
+def test_an_agent_and_the_servers_of_its_world_keep_none(home: Path, call: Call, secrets: dict[str, Any]) -> None:
+    program = "import json, os, sys; print(json.dumps(dict(os.environ)), os.environ, file=sys.stderr); sys.exit(1)"
+    world = {"command": [sys.executable, "-c", program], "sandbox": "none", "env": as_texts(secrets)}
+    told = {
+        "dataset": {"path_or_name": "data.jsonl"}, "generation": {"model_name": "mock", "extra_body": secrets},
+        "agent": {"environment": "reward_kit.agent.mcp.environment:McpEnvironment", "params": world},
+        "reward": {"function_path": "reward.py:judge"}, "output": {"output_dir": "out"},
+    }  # fmt: skip
+    (home / "run.yaml").write_text(yaml.safe_dump(told))
+    said = call("run", "run.yaml", "--verbose")
+    assert "ended with status 1" in said.err
+    assert leaks(home, said) == []
+
+
+@pytest.mark.parametrize("by_caller", [False, True])
+def test_a_server_and_its_log_keep_none(home: Path, secrets: dict[str, Any], *, by_caller: bool) -> None:
+    params = {} if by_caller else secrets
+    told = {
+        "rewards": {"telling": {"function_path": "telling.py:judge", "params": params, "workers": 1}},
+        "port": 0, "access_log": "access.jsonl",
+    }  # fmt: skip
+    (home / "run.yaml").write_text(yaml.safe_dump(told))
+    with start(home, "serve", "--config", "run.yaml") as server:
+        try:
+            assert server.stdout is not None
+            address = server.stdout.readline().split()[-1]
+            body = {"messages": [{"role": "user", "content": "x"}], **(secrets if by_caller else {})}
+            replies = [answer_of(f"{address}/evaluate", json.dumps(body))]
+            replies += [answer_of(f"{address}/{path}") for path in ("metrics", "openapi.json", "health")]
+            for value in planted().values():
+                answer_of(f"{address}/health?api_key={value}", key=value)
+        finally:
+            server.terminate()
+            out, err = server.communicate(timeout=100)
+    assert "It cannot judge with" in replies[0]
+    assert "/health" in (home / "access.jsonl").read_text()
+    assert leaks(home, Said(0, out + ("" if by_caller else "".join(replies)), err)) == []
+
+
+def answer_of(url: str, body: str | None = None, key: str = "") -> str:
+    """What a server answers, whether it is content or not."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    request = urllib.request.Request(url, None if body is None else body.encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
+
+
+def test_a_deployment_takes_none_as_a_variable_or_a_param(home: Path, call: Call, secrets: dict[str, Any]) -> None:
+    deploy = ("deploy", "--id", "a", "--target", "local-serve", "--function-ref", "reward.py:judge", "--dry-run")
+    for number, (name, value) in enumerate(as_texts(secrets).items()):
+        said = call(*deploy, "--env", f"{name}={value}")
+        assert "seems to be a secret" in said.err, name
+        assert leaks(home, said) == []
+        if number % 8 == 0:
+            said = call(*deploy, "--params", f"p={json.dumps({name: value})}")
+            assert "seems to be a credential" in said.err, name
+            assert leaks(home, said) == []
