@@ -184,7 +184,7 @@ async def test_replies_end_as_they_do_at_the_provider_itself(monkeypatch: pytest
 @pytest.mark.parametrize(
     ("model", "endpoint"),
     [
-        ("openrouter/x/m", "openrouter"), ("hosted_vllm/m", "together"), ("openai/m", "gemini"), ("openai/m", "ollama"),
+        ("openrouter/x/m", "openrouter"), ("hosted_vllm/m", "together"), ("openai/m", "vertex"), ("openai/m", "ollama"),
         ("together_ai/m", "together"), ("xai/m", "xai"),
     ],
 )  # fmt: skip
