@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from reward_kit.errors import StorageError
-from reward_kit.storage.mirror.ownership import read_contents, read_owner
-from reward_kit.storage.mirror.restoring import download
 from reward_kit.storage.run_directory import RESULTS, ROLLOUTS
 from reward_kit.storage.samples import SAMPLES
 from reward_kit.stores.addresses import beside, is_stored, last_name, under
@@ -77,6 +75,9 @@ def _said_of(address: str) -> Iterator[None]:
 
 def fetch_source(address: str, folder: Path, *, rollouts: bool = False) -> Path:
     """Fetch a file of results, a table, a run directory, or a mirror into `folder`; where it is now."""
+    from reward_kit.storage.mirror.ownership import read_contents, read_owner  # for those who fetch only
+    from reward_kit.storage.mirror.restoring import download
+
     wanted = {SAMPLES, RESULTS, *_DOCUMENTS, *([ROLLOUTS] if rollouts else [])}
     with _said_of(address):
         store = Store(address)

@@ -129,7 +129,8 @@ def test_a_finished_run_is_known_as_such_without_reading_its_dataset_again(
 
 def test_rollouts_of_a_store_are_scored(s3: ObjectStore, tmp_path: Path) -> None:
     EvaluationPipeline(config(tmp_path), phase="inference").run()
-    s3.put("rollouts.jsonl", (tmp_path / "run" / "rollouts.jsonl").read_bytes())
+    for name in ("rollouts.jsonl", "samples.jsonl"):
+        s3.put(name, (tmp_path / "run" / name).read_bytes())
     settings = config(
         tmp_path, rollouts_file=f"s3://{s3.bucket}/rollouts.jsonl", output__output_dir=str(tmp_path / "scored")
     )
