@@ -157,7 +157,7 @@ def test_params_and_settings_reach_the_run() -> None:
         ({"reward": "no.such:thing"}, ConfigError, "no.such"),
         ({"generation": {"temprature": 1}}, ConfigError, "generation.temperature"),
         ({"model": "mock", "generation": {"n": 0}}, ConfigError, "generation.n"),
-        ({"colour": "red"}, ConfigError, "no keyword 'colour'; known are: agent, api_base"),
+        ({"colour": "red"}, ConfigError, "no keyword 'colour'; known are: agent, api, api_base"),
         ({"temprature": 1}, ConfigError, "did you mean temperature=…?"),
         ({"pass_threshold": 1}, ConfigError, "did you mean reward_settings={'pass_threshold': …}?"),
         ({"column_mapping": {}}, ConfigError, "did you mean dataset={'column_mapping': …}?"),

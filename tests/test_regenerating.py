@@ -193,9 +193,9 @@ def test_an_agents_episodes_are_refused(tmp_path: Path) -> None:
         mock={"responses": ["right", "right"]}, agent={"environment": f"{LAKE}:Lake", "max_turns": 4},
         output_dir=tmp_path / "run",
     )  # fmt: skip
-    lines = (tmp_path / "run" / "rollouts.jsonl").read_text()
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "rollouts.jsonl").write_text(lines)
+    for name in ("rollouts.jsonl", "samples.jsonl"):
+        (tmp_path / "elsewhere" / name).write_bytes((tmp_path / "run" / name).read_bytes())
     rows = [{**conversation(1, "It is 1."), "steps": [{"turn": 0}], "ended": "done"}]
     for stored in (rows, tmp_path / "run", tmp_path / "elsewhere", tmp_path / "run" / "results.jsonl"):
         with pytest.raises(DatasetError, match=r"an agent's episodes.*`reward-kit run`.*`reward-kit inspect"):
