@@ -46,8 +46,8 @@ class Money:
         self._before = max(known, noted["beside"] + on_disk if "beside" in noted else noted.get("cost", 0.0))
         self.unfinished: Usage | None = None
         """What was used for episodes of which no line tells yet."""
-        at_most = bool(noted.get("at_most")) and self._before > known
-        self.budget = Budget(max_cost, self._before, at_most=at_most, ahead=self._note_ahead)
+        at_most = noted.get("at_most" if self._before > known else "was_at_most", noted.get("at_most"))
+        self.budget = Budget(max_cost, self._before, at_most=bool(at_most), ahead=self._note_ahead)
         """Without a limit, it counts all the same."""
 
     def keep(self) -> None:
@@ -117,4 +117,4 @@ class Money:
 
     def _note_ahead(self, cost: float) -> None:
         told = {"cost": cost} if self._on_disk is None else {"beside": cost - self.budget.fetched - self._on_disk}
-        self._directory.note(_SPENT, {**told, "at_most": True})
+        self._directory.note(_SPENT, {**told, "at_most": True, "was_at_most": self.budget.at_most})

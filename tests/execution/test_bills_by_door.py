@@ -69,10 +69,12 @@ class Case(NamedTuple):
     def drawn(cls, dice: random.Random) -> Case:
         """Any one."""
         is_limited = dice.random() < 0.5
+        kills = [dice.randint(1, 25) for _ in range(dice.randint(0, 2))]
         return cls(
-            dice.sample(BOUNDED if is_limited else AT_ALL, dice.randint(3, 9)),
+            # What a reply used beyond its allowance, nobody learns who was killed before it came.
+            dice.sample(BOUNDED if is_limited or kills else AT_ALL, dice.randint(3, 9)),
             dice.choice([0.004, 0.008, 0.02]) if is_limited else None, dice.choice([0, 2]), dice.choice([1, 8, 64]),
-            [dice.randint(1, 25) for _ in range(dice.randint(0, 2))],
+            kills,
         )  # fmt: skip
 
 
