@@ -19,12 +19,9 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from reward_kit.errors import StorageError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 __all__ = ["Draft", "GrowingFile", "find_line", "write_whole"]
 
@@ -233,7 +230,7 @@ class _Content(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         size = os.preadv(self._descriptor, [buffer], self._place)
         self._place += size
         return size
