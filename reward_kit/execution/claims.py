@@ -179,7 +179,8 @@ def _note_opened(directory: RunDirectory, split: str, root: Path, opened: Mappin
 
 
 def _is_ours(file: Path, directory: Path) -> bool:
-    return directory in file.parents or file == directory.with_suffix(".parquet")
+    table = directory.with_suffix(".parquet") if directory.suffix == ".run" else None
+    return directory in file.parents or file == table
 
 
 def _thresholds(reward: RewardConfig) -> float | dict[str, float]:

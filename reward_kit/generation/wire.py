@@ -40,10 +40,12 @@ from reward_kit.utils.trusted import text_message, trusted
 __all__ = [
     "PROTECTED_FIELDS",
     "Prompt",
+    "arguments_of",
     "derived_seed",
     "encode",
     "ended_by",
     "holding_key",
+    "keeping",
     "names_sent_back",
     "read_completions",
     "read_json",
@@ -185,6 +187,21 @@ def read_completions(
     if len(errors) == len(choices[:most]):
         raise next((error for error in errors if error.retryable), errors[0])
     return outcomes
+
+
+def keeping(answer: Completion, by: str, field: str, parts: list[dict[str, Any]]) -> Completion:
+    """The answer with its parts as they came, for an API that wants them back so."""
+    kept = SentBack(by=by, fields={field: parts})
+    return answer.model_copy(update={"message": answer.message.model_copy(update={"sent_back": kept})})
+
+
+def arguments_of(call: FunctionCall) -> dict[str, Any]:
+    """A call's arguments as an object; what a model wrote instead of one is shown to it as it was."""
+    try:
+        arguments = exact_json.loads(call.arguments or "{}")
+    except exact_json.JSONDecodeError:
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"INVALID_JSON": call.arguments}
 
 
 def unserved(answer: Unserved, latency_ms: float) -> Completion:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from reward_kit.auth import get_fireworks_api_base, resolve_api_key
-from reward_kit.config_models import ApiParamsConfig
+from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.generation.http.endpoint import Carrier, EndpointClient
 from reward_kit.generation.presets import PLAIN, RequestRules, address_elsewhere
 from reward_kit.generation.token_data import asking_for
@@ -52,14 +52,9 @@ class OpenAICompatibleClient(EndpointClient):
     def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
         """The body of a request for these draws of a prompt."""
         sampling = prompt.sampling
-        if sampling is not self._settings_for:
-            tokens = asking_for(sampling.tokens, self._rules.token_ids)
-            self._settings = self._accepted({**tokens, **settings_of(sampling)})
-            seed = {} if sampling.seed is None else self._accepted({"seed": sampling.seed})
-            self._seed_name = next(iter(seed), "")
-            self._settings_for = sampling
+        settings = self._sent_settings(sampling)
         messages = without_sent_back(prompt.messages, self._refused) if self._refused else prompt.messages
-        body = {"model": self.model, "messages": messages, **self._settings}
+        body = {"model": self.model, "messages": messages, **settings}
         if prompt.tools:
             body["tools"] = prompt.tools
         else:
@@ -73,6 +68,11 @@ class OpenAICompatibleClient(EndpointClient):
     def completions(self, answer: dict[str, Any], most: int, latency_ms: float) -> list[Completion | Failure]:
         """Up to `most` answers of a reply."""
         return read_completions(answer, asked_model=self.model, most=most, latency_ms=latency_ms, by=self._speaker)
+
+    def _accepted_of(self, sampling: Sampling) -> dict[str, Any]:
+        seed = {} if sampling.seed is None else self._accepted({"seed": sampling.seed})
+        self._seed_name = next(iter(seed), "")
+        return self._accepted({**asking_for(sampling.tokens, self._rules.token_ids), **settings_of(sampling)})
 
     def _accepted(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings without those the endpoint refuses; some have another name that it may take."""

@@ -217,6 +217,17 @@ class EndpointClient(ABC):
         """What an endpoint may refuse of a request by its name."""
         return {*body, *names_sent_back(body.get("messages", ()))}
 
+    def _sent_settings(self, sampling: Sampling) -> dict[str, Any]:
+        """The settings as this API takes them: worked out once for a sampling, and anew when one is refused."""
+        if sampling is not self._settings_for:
+            self._settings = self._accepted_of(sampling)
+            self._settings_for = sampling
+        return self._settings
+
+    def _accepted_of(self, sampling: Sampling) -> dict[str, Any]:
+        """The settings in this API's words, without what it refuses. Each difference is recorded."""
+        return {}
+
     def _prompt(
         self, messages: Sequence[Message], tools: list[dict[str, Any]] | None, sampling: Sampling, sample_id: str
     ) -> Prompt:

@@ -19,9 +19,9 @@ from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, UnreadableReplyError
 from reward_kit.generation.http.endpoint import EndpointClient
 from reward_kit.generation.usage import usage_of
-from reward_kit.generation.wire import Prompt, derived_seed, read_completions, settings_of
+from reward_kit.generation.wire import Prompt, arguments_of, derived_seed, keeping, read_completions, settings_of
 from reward_kit.http.retry import Timing
-from reward_kit.models import Completion, Failure, Message, SentBack, Usage
+from reward_kit.models import Completion, Failure, Message, Usage
 from reward_kit.utils import exact_json
 
 __all__ = ["GeminiClient"]
@@ -91,10 +91,7 @@ class GeminiClient(EndpointClient):
     def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
         """The body of a request for these draws of a prompt."""
         sampling = prompt.sampling
-        if sampling is not self._settings_for:
-            self._settings = self._accepted(sampling)
-            self._settings_for = sampling
-        body = {"contents": prompt.messages, **self._settings}
+        body = {"contents": prompt.messages, **self._sent_settings(sampling)}
         if prompt.system is not None:
             body["systemInstruction"] = {_PARTS: prompt.system}
         if prompt.tools:
@@ -129,7 +126,7 @@ class GeminiClient(EndpointClient):
         if len(read) < len(parts):
             return read  # what broke off was left out, and nobody knows any more whose parts are whose
         return [
-            each if isinstance(each, Failure) else _keeping(each, said, self._speaker)
+            each if isinstance(each, Failure) or not _says_more(said) else keeping(each, self._speaker, _PARTS, said)
             for each, said in zip(read, parts, strict=True)
         ]
 
@@ -138,8 +135,7 @@ class GeminiClient(EndpointClient):
 
     # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _accepted(self, sampling: Sampling) -> dict[str, Any]:
-        """The settings in this API's words, without what it refuses. Each difference is recorded."""
+    def _accepted_of(self, sampling: Sampling) -> dict[str, Any]:
         accepted: dict[str, Any] = {}
         config: dict[str, Any] = {}
         for name, value in settings_of(sampling).items():
@@ -258,14 +254,16 @@ class _Turns:
                 "messages."
             )
         identity = {"id": name} if name else {}
-        return {"functionResponse": {**identity, "name": tool, "response": {"result": message.text}}}
+        shown = [part for part in _content(message.content) if "text" not in part]
+        more = {_PARTS: shown} if shown else {}
+        return {"functionResponse": {**identity, "name": tool, "response": {"result": message.text}, **more}}
 
 
 def _calls(message: Message) -> Iterator[tuple[str, Part]]:
     for call in message.tool_calls or ():
-        yield call.id, {"name": call.function.name, "args": _arguments(call.function.arguments)}
+        yield call.id, {"name": call.function.name, "args": arguments_of(call.function)}
     if (function := message.function_call) is not None:
-        yield function.name, {"name": function.name, "args": _arguments(function.arguments)}
+        yield function.name, {"name": function.name, "args": arguments_of(function)}
 
 
 def _calls_in(parts: Iterable[Part]) -> Iterator[Part]:
@@ -274,15 +272,6 @@ def _calls_in(parts: Iterable[Part]) -> Iterator[Part]:
 
 def _named(calls: Iterable[Part]) -> list[tuple[Any, Any]]:
     return [(call.get("name"), call.get("args") or {}) for call in calls]
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    """A call's arguments as an object; what a model wrote instead of one is shown to it as it was."""
-    try:
-        arguments = exact_json.loads(text or "{}")
-    except exact_json.JSONDecodeError:
-        arguments = None
-    return arguments if isinstance(arguments, dict) else {"INVALID_JSON": text}
 
 
 def _content(content: str | list[dict[str, Any]] | None) -> list[Part]:
@@ -352,12 +341,9 @@ def _choice(candidate: Mapping[str, Any], parts: list[Part], name: str) -> dict[
     return choice
 
 
-def _keeping(answer: Completion, parts: list[Part], speaker: str) -> Completion:
-    """The answer with its parts, where they say more than their text and their calls."""
-    if all(part.keys() <= {"text"} or (part.keys() == {"functionCall"}) for part in parts):
-        return answer
-    kept = SentBack(by=speaker, fields={_PARTS: parts})
-    return answer.model_copy(update={"message": answer.message.model_copy(update={"sent_back": kept})})
+def _says_more(parts: list[Part]) -> bool:
+    """Whether parts say more than their text and their calls."""
+    return any(part.keys() not in ({"text"}, {"functionCall"}) for part in parts)
 
 
 def _usage(answer: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -18,10 +18,9 @@ from reward_kit.errors import BadRequestError, UnreadableReplyError
 from reward_kit.generation.http.endpoint import EndpointClient
 from reward_kit.generation.presets import PLAIN, RequestRules
 from reward_kit.generation.usage import usage_of
-from reward_kit.generation.wire import Prompt, read_completions, settings_of
+from reward_kit.generation.wire import Prompt, arguments_of, keeping, read_completions, settings_of
 from reward_kit.http.retry import Timing
-from reward_kit.models import Completion, Failure, Message, SentBack, Usage
-from reward_kit.utils import exact_json
+from reward_kit.models import Completion, Failure, Message, Usage
 
 __all__ = ["ANSWER_TOKENS", "ANTHROPIC_VERSION", "MessagesClient"]
 
@@ -77,10 +76,7 @@ class MessagesClient(EndpointClient):
 
     def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
         """The body of a request for one draw of a prompt."""
-        if prompt.sampling is not self._settings_for:
-            self._settings = self._accepted(prompt.sampling)
-            self._settings_for = prompt.sampling
-        body = {"model": self.model, "messages": prompt.messages, **self._settings}
+        body = {"model": self.model, "messages": prompt.messages, **self._sent_settings(prompt.sampling)}
         if prompt.system is not None:
             body["system"] = prompt.system
         if prompt.tools:
@@ -101,16 +97,14 @@ class MessagesClient(EndpointClient):
         said = [block for block in blocks if block.get("type") != "text" or block.get("text")]
         if isinstance(read, Failure) or [_without_nulls(block) for block in said] == _rebuilt(read.message):
             return [read]
-        kept = SentBack(by=self._speaker, fields={_BLOCKS: said})
-        return [read.model_copy(update={"message": read.message.model_copy(update={"sent_back": kept})})]
+        return [keeping(read, self._speaker, _BLOCKS, said)]
 
     def _usage(self, answer: dict[str, Any]) -> Usage | None:
         return usage_of(_usage(answer))
 
     # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _accepted(self, sampling: Sampling) -> dict[str, Any]:
-        """The settings in this API's words, without what it refuses. Each difference is recorded."""
+    def _accepted_of(self, sampling: Sampling) -> dict[str, Any]:
         asked = settings_of(sampling) | ({} if sampling.seed is None else {"seed": sampling.seed})
         thinks = _is_on(asked.get("thinking")) and "thinking" not in self._refused
         accepted: dict[str, Any] = {}
@@ -202,7 +196,7 @@ class _Turns:
             self._calls += 1
             name = _NO_ID_CHARACTER.sub("_", given) or f"call_{self._calls}"
             self._unanswered.append(name)
-            yield {"type": "tool_use", "id": name, "name": function.name, "input": _arguments(function.arguments)}
+            yield {"type": "tool_use", "id": name, "name": function.name, "input": arguments_of(function)}
 
     def _result(self, message: Message) -> Block:
         name = _NO_ID_CHARACTER.sub("_", message.tool_call_id or "") or next(iter(self._unanswered), "")
@@ -239,15 +233,6 @@ def _part(part: dict[str, Any]) -> Block:
     raise BadRequestError(
         f"Anthropic takes no content part of the type {kind!r}. Use parts of the types text, image_url and document."
     )
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    """A call's arguments as an object; what a model wrote instead of one is shown to it as it was."""
-    try:
-        arguments = exact_json.loads(text or "{}")
-    except exact_json.JSONDecodeError:
-        arguments = None
-    return arguments if isinstance(arguments, dict) else {"INVALID_JSON": text}
 
 
 def _tool(tool: dict[str, Any]) -> Block:

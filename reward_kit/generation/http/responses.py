@@ -17,9 +17,9 @@ from typing import Any
 from reward_kit.config_models import ApiParamsConfig, Sampling
 from reward_kit.errors import BadRequestError, UnreadableReplyError
 from reward_kit.generation.http.endpoint import EndpointClient
-from reward_kit.generation.wire import Prompt, read_completions, settings_of
+from reward_kit.generation.wire import Prompt, keeping, read_completions, settings_of
 from reward_kit.http.retry import Timing
-from reward_kit.models import Completion, Failure, Message, SentBack
+from reward_kit.models import Completion, Failure, Message
 
 __all__ = ["RESPONSES_ROUTE", "ResponsesClient"]
 
@@ -76,10 +76,7 @@ class ResponsesClient(EndpointClient):
 
     def body(self, prompt: Prompt, draws: Sequence[int]) -> dict[str, Any]:
         """The body of a request for one draw of a prompt."""
-        if prompt.sampling is not self._settings_for:
-            self._settings = self._accepted(prompt.sampling)
-            self._settings_for = prompt.sampling
-        body = {"model": self.model, "input": prompt.messages, **self._settings}
+        body = {"model": self.model, "input": prompt.messages, **self._sent_settings(prompt.sampling)}
         if prompt.tools:
             body["tools"] = prompt.tools
         else:
@@ -100,13 +97,11 @@ class ResponsesClient(EndpointClient):
             _said_in(item) for item in _anew(read.message, "")
         ]:
             return [read]
-        kept = SentBack(by=self._speaker, fields={_ITEMS: items})
-        return [read.model_copy(update={"message": read.message.model_copy(update={"sent_back": kept})})]
+        return [keeping(read, self._speaker, _ITEMS, items)]
 
     # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _accepted(self, sampling: Sampling) -> dict[str, Any]:
-        """The settings in this API's words, without what it refuses. Each difference is recorded."""
+    def _accepted_of(self, sampling: Sampling) -> dict[str, Any]:
         asked = settings_of(sampling) | ({} if sampling.seed is None else {"seed": sampling.seed})
         wants_logprobs = bool(asked.get("logprobs") or asked.get("top_logprobs"))
         accepted: dict[str, Any] = {"store": False, "include": [_REASONING, *([_LOGPROBS] if wants_logprobs else [])]}

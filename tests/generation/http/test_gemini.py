@@ -201,6 +201,21 @@ async def test_signatures_go_back_with_the_parts_they_came_with_and_to_nobody_el
     assert elsewhere.requests[0]["contents"][1]["parts"] == [{"text": "So."}, anew]
 
 
+async def test_a_picture_that_a_tool_made_is_sent_with_its_result() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    turns = [
+        *QUESTION, Message(role="assistant", content=None, tool_calls=[call("c1", "draw", "{}")]),
+        Message(role="tool", content=[{"type": "text", "text": "Here."}, picture], tool_call_id="c1"),
+    ]  # fmt: skip
+    async with asked(scripted(reply(said("A cat.")))) as (server, client):
+        await one(client, turns)
+    (result,) = server.requests[0]["contents"][-1]["parts"]
+    assert result["functionResponse"] == {
+        "id": "c1", "name": "draw", "response": {"result": "Here."},
+        "parts": [{"inlineData": {"mimeType": "image/png", "data": "AAAA"}}],
+    }  # fmt: skip
+
+
 def test_the_user_may_choose_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "k")
     own, compatible = (make_client(GenerationConfig(model_name="gemini/m", api=api)) for api in (None, "chat"))
