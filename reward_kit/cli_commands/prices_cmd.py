@@ -28,6 +28,7 @@ def prices(text: str, as_json: bool) -> None:
     """
     from reward_kit.config_models import ModelConfig
     from reward_kit.errors import ConfigError
+    from reward_kit.generation.presets import preset_of
     from reward_kit.generation.prices import known_price_for, price_table
 
     table = price_table()
@@ -37,15 +38,17 @@ def prices(text: str, as_json: bool) -> None:
         for model, price in models.items()
         if text.lower() in model.lower()
     ]
+    named = ModelConfig(model_name=text)
     try:
-        known = known_price_for(ModelConfig(model_name=text)) if text else None
+        known, preset = (known_price_for(named), preset_of(named)) if text else (None, None)
     except ConfigError:
-        known = None  # a part of a name
-    if known is not None and not any(model == text for _, model, _ in rows):
-        rows.append((known.source, text, known.price))
+        known = preset = None  # a part of a name
+    if known is not None and all(model != text for _, model, _ in rows):
+        rows.append(((preset.prices if preset else None) or "-", text, known.price))
     if as_json:
         found = [{"provider": who, "model": model, **price.model_dump(exclude_none=True)} for who, model, price in rows]
-        print_json({"as_of": table.as_of, "prices": found})
+        said = {} if known is None else {"source": known.source}
+        print_json({"as_of": table.as_of, **said, "prices": found})
         return
     if not rows:
         echo(f"No price of {text!r} is known. Write generation.price={{input: …, output: …}}, for a million tokens.")
@@ -55,4 +58,6 @@ def prices(text: str, as_json: bool) -> None:
     for provider, model, price in rows:
         cached = "" if price.cached_input is None else f"{price.cached_input:g}"
         echo(f"{model:<{width}}  {price.input:>8g}  {cached:>8}  {price.output:>8g}  {provider}")
+    if known is not None:
+        echo(f"The price of {text} is from {known.source}.")
     echo(f"US dollars for a million tokens, as of {table.as_of}. Other prices: set generation.price.input and .output.")

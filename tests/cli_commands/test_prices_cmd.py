@@ -28,3 +28,12 @@ def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["prices"] == [
         {"provider": "OpenAI", "model": "gpt-4o-mini", "input": 0.15, "output": 0.6, "cached_input": 0.075}
     ]
+
+
+def test_a_whole_name_is_told_with_who_says_its_price(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "anthropic/claude-haiku-4-5-20251001"
+    found = json.loads(printed(capsys, "--json", name))
+    assert [(each["provider"], each["model"]) for each in found["prices"]] == [("Anthropic", name)]
+    assert found["source"].startswith("the table of reward-kit, 20")
+    assert f"The price of {name} is from {found['source']}." in printed(capsys, name)
+    assert "generation.price={" in printed(capsys, "somebody/finetune")
