@@ -11,6 +11,7 @@ from typing import Any
 
 from reward_kit.generation.http.responses import _items
 from reward_kit.models import ChatCompletionMessageToolCall, FunctionCall, Message
+from tests.generation.asking import QUESTION
 from tests.generation.loopback import Reaction, Says, complains
 
 FIELDS = {
@@ -33,7 +34,6 @@ ADD: dict[str, Any] = {
     "type": "function",
     "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}},
 }
-QUESTION = [Message(role="system", content="Be brief."), Message(role="user", content="Is it?")]
 
 
 def call(identity: str, name: str, arguments: str) -> ChatCompletionMessageToolCall:

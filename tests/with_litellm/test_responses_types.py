@@ -16,8 +16,9 @@ from reward_kit.config_models import GenerationConfig, Sampling
 from reward_kit.generation.http.responses import ResponsesClient
 from reward_kit.generation.presets import api_of
 from reward_kit.models import Completion, Message
+from tests.generation.asking import QUESTION
 from tests.generation.loopback import loopback, scripted
-from tests.generation.responses_endpoint import ADD, CONVERSATIONS, QUESTION, called, reasoning, response, said
+from tests.generation.responses_endpoint import ADD, CONVERSATIONS, called, reasoning, response, said
 
 REQUEST = TypeAdapter(ResponseCreateParamsNonStreaming)
 REPLIES = [

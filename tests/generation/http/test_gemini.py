@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from reward_kit.config_models import ApiParamsConfig, GenerationConfig, Sampling
+from reward_kit.config_models import ApiParamsConfig, GenerationConfig
 from reward_kit.generation.endings import ending_of
 from reward_kit.generation.factory import make_client
 from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.generation.http.gemini import _NO_SIGNATURE, GeminiClient
 from reward_kit.models import Completion, Failure, Message
+from tests.generation.asking import QUESTION, ask, one
 from tests.generation.gemini_endpoint import React, candidate, google, reply, said, strict
 from tests.generation.loopback import FakeTime, Loopback, Says, loopback, scripted
-from tests.generation.responses_endpoint import ADD, CONVERSATIONS, QUESTION, call
+from tests.generation.responses_endpoint import ADD, CONVERSATIONS, call
 
 CALL = {"functionCall": {"name": "add", "args": {"a": 1}}, "thoughtSignature": "sig=="}
 
@@ -34,19 +35,6 @@ async def asked(react: React, model: str = "gemini-3-x", **params: Any) -> Async
             yield server, client
         finally:
             await client.close()
-
-
-async def ask(
-    client: GeminiClient, messages: list[Message] | None = None, *draws: int, tools: Any = None, **sampling: Any
-) -> list[Completion | Failure]:
-    given = Sampling(**{"max_tokens": 99, **sampling})
-    return await client.generate(messages or QUESTION, draws=draws or (0,), sampling=given, tools=tools, sample_id="s")
-
-
-async def one(client: GeminiClient, messages: list[Message] | None = None, **given: Any) -> Completion:
-    (entry,) = await ask(client, messages, **given)
-    assert isinstance(entry, Completion), entry
-    return entry
 
 
 # ── the request ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -21,6 +21,7 @@ from reward_kit.generation.presets import PRESETS
 from reward_kit.generation.prices import cost_of, price_of
 from reward_kit.models import ChatCompletionMessageToolCall, Completion, Failure, FunctionCall, Message
 from tests.generation.anthropic_endpoint import error, message, strict, text, tool_use
+from tests.generation.asking import QUESTION, ask, one
 from tests.generation.loopback import FakeTime, Loopback, Reaction, loopback, scripted
 
 ADD = {
@@ -28,7 +29,6 @@ ADD = {
     "function": {"name": "add", "description": "Add.", "parameters": {"properties": {"a": {"type": "integer"}}}},
 }
 THINKING = {"type": "enabled", "budget_tokens": 1024}
-QUESTION = [Message(role="system", content="Be brief."), Message(role="user", content="Is it?")]
 
 
 @asynccontextmanager
@@ -45,23 +45,6 @@ async def asked(
             yield server, client
         finally:
             await client.close()
-
-
-async def ask(
-    client: MessagesClient,
-    messages: list[Message] | None = None,
-    *draws: int,
-    tools: list[dict[str, Any]] | None = None,
-    **sampling: Any,
-) -> list[Completion | Failure]:
-    given = Sampling(**{"max_tokens": 9, **sampling})
-    return await client.generate(messages or QUESTION, draws=draws or (0,), sampling=given, tools=tools, sample_id="s")
-
-
-async def one(client: MessagesClient, messages: list[Message] | None = None, **given: Any) -> Completion:
-    (entry,) = await ask(client, messages, **given)
-    assert isinstance(entry, Completion), entry
-    return entry
 
 
 def always(*blocks: dict[str, Any], **said: Any) -> Callable[[dict[str, Any], int], Reaction]:
@@ -88,7 +71,7 @@ async def test_a_request_has_its_own_headers_route_and_system() -> None:
         "model": "m",
         "system": [{"type": "text", "text": "Be brief."}],
         "messages": [{"role": "user", "content": [{"type": "text", "text": "Is it?"}]}],
-        "temperature": 0.5, "max_tokens": 9, "top_p": 0.9, "top_k": 3, "stop_sequences": ["END"],
+        "temperature": 0.5, "max_tokens": 99, "top_p": 0.9, "top_k": 3, "stop_sequences": ["END"],
     }  # fmt: skip
 
 

@@ -21,11 +21,11 @@ from reward_kit.generation.http.clients import OpenAICompatibleClient
 from reward_kit.generation.http.responses import ResponsesClient
 from reward_kit.generation.presets import api_of
 from reward_kit.models import Completion, Failure, FunctionCall, Message
+from tests.generation.asking import QUESTION, ask, one
 from tests.generation.loopback import FakeTime, Loopback, Reaction, Says, complains, loopback, scripted
 from tests.generation.responses_endpoint import (
     ADD,
     CONVERSATIONS,
-    QUESTION,
     call,
     called,
     calls,
@@ -51,19 +51,6 @@ async def asked(
             yield server, client
         finally:
             await client.close()
-
-
-async def ask(
-    client: ResponsesClient, messages: list[Message] | None = None, *draws: int, tools: Any = None, **sampling: Any
-) -> list[Completion | Failure]:
-    given = Sampling(**{"max_tokens": 99, **sampling})
-    return await client.generate(messages or QUESTION, draws=draws or (0,), sampling=given, tools=tools, sample_id="s")
-
-
-async def one(client: ResponsesClient, messages: list[Message] | None = None, **given: Any) -> Completion:
-    (entry,) = await ask(client, messages, **given)
-    assert isinstance(entry, Completion), entry
-    return entry
 
 
 # ── the request ──────────────────────────────────────────────────────────────────────────────────────────────────────
