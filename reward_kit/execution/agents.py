@@ -17,9 +17,10 @@ from reward_kit.config_models import AgentConfig, PipelineConfig
 from reward_kit.errors import ConfigError
 from reward_kit.execution.counters import RunCounters
 from reward_kit.generation.budget import Budget
+from reward_kit.generation.cache.responses import CachedClient
 from reward_kit.generation.stack import ModelStack
 from reward_kit.models import Rollout
-from reward_kit.storage.turn_journal import Turns
+from reward_kit.storage.turn_journal import TurnJournal, Turns
 from reward_kit.utils.module_loader import load_function
 
 __all__ = ["open_episodes"]
@@ -43,6 +44,8 @@ async def open_episodes(
         raise AssertionError("an agent is played where answers are generated")
     approve = None if agent.approve is None else _approval(agent.approve)
     branches = None if agent.branching is None else Branches(agent.branching, config.generation.n)
+    if isinstance(turns, TurnJournal) and isinstance(models.client, CachedClient):
+        turns.write_before = models.client.cache.flush
     async with open_environment(agent, config.sandbox, budget) as environment:
         sampling = config.generation.sampling()
         play = Episodes(

@@ -94,6 +94,8 @@ class TurnJournal:
         self._file = GrowingFile(path, always_on_disk=always_on_disk)
         self._file.cut_torn_line()
         self._found = self._scan()
+        self.write_before: Callable[[], None] = lambda: None
+        """Writes what must be there before the lines are: an answer that they tell of would else be paid for again."""
         batcher = Batcher[bytes](self._write)
         self.put = batcher.add
         """Note a line that `turn_line` made."""
@@ -175,6 +177,7 @@ class TurnJournal:
             self._file.close()
 
     def _write(self, lines: list[bytes]) -> None:
+        self.write_before()
         self._file.append(b"".join(lines))
 
     def _scan(self) -> dict[tuple[str, int], list[_Place]]:
